@@ -1,0 +1,157 @@
+"""Fitting the model: frequencies from all records, weights from pairs of near neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from clustering.features.bags import Bags
+from clustering.features.leaves import Leaves
+from clustering.features.schema import FieldSpec
+from clustering.frequencies import count
+from clustering.linkage.learned_kernels import (
+    LEVEL_ENDS,
+    MOST_RARITY,
+    RARITY_FROM,
+    RARITY_FULL,
+    pair_similarities,
+)
+from clustering.linkage.logistic import Evidence, fit
+from clustering.linkage.mixture import over_all_pairs, over_candidates
+from clustering.model import Model, first_model, with_evidence
+from clustering.neighbours.exact import ExactNeighbours
+
+Pairs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Weights are fitted only from this many records on: fewer say less than the defaults know.
+LEAST_RECORDS = 50
+ANCHORS = 2_000
+NEIGHBOURS = 20
+RANDOM_PAIRS = 40_000
+# How the logits of the two mixtures are averaged.
+SHARE_OF_ALL_PAIRS = 0.6
+
+
+def _leaves(model: Model, bags: Sequence[Bags]) -> tuple[Leaves, npt.NDArray[np.float32]]:
+    leaves = Leaves(len(model.specs))
+    vectors = np.zeros((len(bags), model.dimension), np.float32)
+    for i, record in enumerate(bags):
+        weighed = model.weigh(record)
+        leaves.put(i, weighed)
+        vectors[i] = model.vector(weighed)
+    return leaves, vectors
+
+
+def _candidate_pairs(vectors: npt.NDArray[np.float32], anchors: Pairs) -> Pairs:
+    """Pairs (smaller, larger) of an anchor and one of its nearest neighbours, each once."""
+    index = ExactNeighbours(vectors.shape[1])
+    known = np.flatnonzero(vectors.any(axis=1))
+    for label in known:
+        index.add(int(label), vectors[label])
+    found = []
+    for anchor in np.intersect1d(anchors, known):
+        near, _ = index.search(vectors[anchor], NEIGHBOURS + 1)
+        near = near[near != anchor][:NEIGHBOURS]
+        found.append(np.stack([np.minimum(near, anchor), np.maximum(near, anchor)], axis=1))
+    if not found:
+        return np.empty((0, 2), np.int64)
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def _random_pairs(n: int, generator: np.random.Generator) -> Pairs:
+    pairs = generator.integers(0, n, (RANDOM_PAIRS, 2))
+    return np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]])
+
+
+class _Observed:
+    """Levels and rarity terms of pairs, as the mixtures and the logistic fit read them."""
+
+    def __init__(self, leaves: Leaves, model: Model, pairs: Pairs) -> None:
+        similarity = pair_similarities(leaves.arrays, model.params(), pairs)
+        missing = np.isnan(similarity)
+        self.levels = np.where(missing, -1, np.digitize(similarity, LEVEL_ENDS)).astype(np.int64)
+        rarity = leaves.arrays[3]
+        rarer = np.minimum(rarity[pairs[:, 0]], rarity[pairs[:, 1]]).astype(np.float64)
+        rarer = np.clip(rarer + np.log(model.frequencies.clash), -MOST_RARITY, MOST_RARITY)
+        fade = np.clip((similarity - RARITY_FROM) / (RARITY_FULL - RARITY_FROM), 0.0, 1.0)
+        self.rarity: Floats = np.where(missing, 0.0, rarer * fade)
+
+
+def _by_em(near: _Observed, random: _Observed, n_records: int, n_anchors: int) -> Evidence:
+    """Additive weights that reproduce the mean logit of the two mixtures."""
+    boost = near.rarity.sum(axis=1)
+    n_pairs = n_anchors * (n_records - 1 - (n_anchors - 1) / 2)
+    everywhere = over_all_pairs(near.levels, boost, random.levels, n_anchors, n_pairs)
+    nearby = over_candidates(near.levels, boost, random.levels)
+    a, b = SHARE_OF_ALL_PAIRS, 1.0 - SHARE_OF_ALL_PAIRS
+    levels = np.concatenate([near.levels, random.levels])
+    rarity = np.concatenate([near.rarity, random.rarity])
+    boosts = rarity.sum(axis=1)
+    logits = a * everywhere.logits(levels, boosts) + b * nearby.logits(levels, boosts)
+    weights = a * everywhere.weights().mean(axis=0) + b * nearby.weights()[0]
+    start = Evidence(-4.0, weights, np.ones(levels.shape[1]))
+    return fit(levels, rarity, expit(logits), start)
+
+
+def fit_model(
+    specs: Sequence[FieldSpec],
+    bags: Sequence[Bags],
+    version: int,
+    dimension: int,
+    evidence_fields: int,
+    seed: int,
+) -> Model:
+    """A model fitted to records without labels; the same records in the same order give the same.
+
+    bags: in an order that does not depend on arrival (by record key), so that the model does not.
+    """
+    first = first_model(specs, dimension, evidence_fields)
+    model = replace(first, version=version, n_records=len(bags), frequencies=count(bags, len(specs)))
+    if len(bags) < LEAST_RECORDS:
+        return model
+    generator = np.random.Generator(np.random.PCG64(seed))
+    leaves, vectors = _leaves(model, bags)
+    anchors = np.arange(len(bags))
+    if len(bags) > ANCHORS:
+        anchors = np.sort(generator.choice(len(bags), ANCHORS, replace=False))
+    pairs = _candidate_pairs(vectors, anchors)
+    if len(pairs) == 0:
+        return model
+    near = _Observed(leaves, model, pairs)
+    random = _Observed(leaves, model, _random_pairs(len(bags), generator))
+    return with_evidence(model, _by_em(near, random, len(bags), len(anchors)))
+
+
+def train_model(model: Model, bags: Sequence[Bags], labels: Pairs, seed: int) -> Model:
+    """The model with weights fitted to labelled clusters instead.
+
+    labels: int64[n_records], the cluster of each record. Pairs are those of near neighbours, all
+    pairs within a cluster up to NEIGHBOURS a record, and random ones.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    leaves, vectors = _leaves(model, bags)
+    order = np.argsort(labels, kind="stable")
+    within = []
+    for step in range(1, NEIGHBOURS + 1):
+        left, right = order[:-step], order[step:]
+        same = labels[left] == labels[right]
+        within.append(np.stack([left[same], right[same]], axis=1))
+    pairs = np.concatenate(
+        [
+            _candidate_pairs(vectors, np.arange(len(bags))),
+            np.sort(np.concatenate(within), axis=1),
+            np.sort(_random_pairs(len(bags), generator), axis=1),
+        ]
+    )
+    pairs = np.ascontiguousarray(np.unique(pairs, axis=0))
+    seen = _Observed(leaves, model, pairs)
+    same_entity = (labels[pairs[:, 0]] == labels[pairs[:, 1]]).astype(np.float64)
+    return with_evidence(model, fit(seen.levels, seen.rarity, same_entity, model.evidence))
+
+
+__all__ = ["fit_model", "train_model"]

@@ -1,0 +1,433 @@
+"""The online cluster tree: a thin class that owns the arrays and validates for the kernels.
+
+Source: Monath, Kobren, Krishnamurthy, Glass, McCallum, "Scalable Hierarchical Clustering with Tree
+Grafting", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from clustering.errors import ConfigError, DataError, GraftdError
+from clustering.grinch import grinch_kernels, tree_kernels
+from clustering.grinch.bound_linkage import bind
+from clustering.grinch.tree_kernels import NONE, Rules, Tree
+from clustering.linkage import Linkage
+
+Nodes = npt.NDArray[np.int32]
+
+RESTRUCT = {
+    "none": grinch_kernels.RESTRUCT_NONE,
+    "text": grinch_kernels.RESTRUCT_TEXT,
+    "code": grinch_kernels.RESTRUCT_CODE,
+}
+PER_NODE = Tree._fields[: Tree._fields.index("counts")]
+WORK = ("linkages", "rotations", "grafts_tried", "grafts_made", "restructs", "searches")
+
+
+class NeighbourSearch(Protocol):
+    """What grafts need of a neighbour index; its labels are leaf ids."""
+
+    def search(
+        self, vector: npt.NDArray[np.float32], k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Labels and similarities of the ``k`` leaves nearest to ``vector``, best first."""
+
+
+class TreeError(GraftdError):
+    """The tree is not as it must be, or was asked about a node it does not have."""
+
+
+@dataclass(frozen=True)
+class GrinchConfig:
+    """How the tree is kept. The defaults are what `eval.ablation` shows to be worth having.
+
+    rotate: rotate after an insert; off gives the paper's "Online" baseline.
+    graft: graft after an insert; off gives the paper's "Rotate" baseline.
+    restruct: what to mend after a graft: "text" where the grafted subtree was cut, as the paper
+        says; "code" beside the place it came to, as its authors' program does. The latter gives
+        purer trees, which are less deep, for less work.
+    cap: subtrees of more leaves are not rotated or grafted any more; 0 = no cap. (The paper
+        speaks of height; its authors' programs count leaves.)
+    single_elimination: two nodes that both refuse each other end an insert's grafts. Off, because
+        it saves a fifth of the time and costs more purity than any other shortcut.
+    single_search: grafts choose among the neighbours of the new leaf; otherwise each graft makes
+        a search of its own, which needs ``neighbours``.
+    neighbours: how many neighbours a search asks for.
+    floor: subtrees whose linkage is lower are not joined; the tree is then a forest.
+    threshold: a node is coherent when every linkage at or below it is at least this.
+    graft_budget: most grafts made for one insert; None = 2 log2(leaves) + 32.
+    """
+
+    rotate: bool = True
+    graft: bool = True
+    restruct: Literal["none", "text", "code"] = "code"
+    cap: int = 100
+    single_elimination: bool = False
+    single_search: bool = True
+    neighbours: int = 25
+    floor: float = -math.inf
+    threshold: float = math.inf
+    graft_budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.restruct not in RESTRUCT:
+            raise ConfigError(f"restruct is {self.restruct!r}; use one of {', '.join(RESTRUCT)}")
+        if self.cap < 0:
+            raise ConfigError(f"cap is {self.cap}; use 0 for none or a number of leaves")
+        if self.neighbours < 1:
+            raise ConfigError(f"neighbours is {self.neighbours}; use at least 1")
+        if math.isnan(self.floor) or math.isnan(self.threshold):
+            raise ConfigError("floor and threshold must be numbers, not nan")
+        if self.graft_budget is not None and self.graft_budget < 0:
+            raise ConfigError(f"graft_budget is {self.graft_budget}; use None or at least 0")
+
+    def rules(self) -> Rules:
+        """The settings as the kernels read them."""
+        return Rules(
+            floor=float(self.floor),
+            threshold=float(self.threshold),
+            cap=self.cap,
+            rotate=self.rotate,
+            restruct=RESTRUCT[self.restruct],
+            single_elimination=self.single_elimination,
+        )
+
+
+class GrinchTree:
+    """A forest of binary trees over leaves, changed by one insert or delete at a time.
+
+    Leaves and inner nodes share one id space; ids that were given back are used again, lowest
+    first, so that the same operations give the same ids whether or not the tree was rebuilt in
+    between. Every operation costs what its path and its candidates cost, whatever the number of
+    trees. ``touched`` tells what an operation changed.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        linkage: Linkage,
+        config: GrinchConfig | None = None,
+        neighbours: NeighbourSearch | None = None,
+    ) -> None:
+        """An empty tree.
+
+        width: length of a leaf's row.
+        neighbours: searched by grafts when ``config.single_search`` is off, with the sum of the
+            rows below a node as the vector; its labels are leaf ids.
+        """
+        if width < 1:
+            raise ConfigError(f"width is {width}; a row needs at least one number")
+        self.width = width
+        self.linkage = linkage
+        self.config = config if config is not None else GrinchConfig()
+        if not self.config.single_search and neighbours is None:
+            raise ConfigError("without single_search the tree needs neighbours to search")
+        self._neighbours = neighbours
+        self._rules = self.config.rules()
+        self._bound = bind(linkage.kernel)
+        self._row = np.empty(width, np.float32)
+        self._tree = _empty(width, 64, np.ascontiguousarray(linkage.params, np.float64))
+
+    @classmethod
+    def rebuild(
+        cls,
+        linkage: Linkage,
+        config: GrinchConfig,
+        parent: npt.ArrayLike,
+        left: npt.ArrayLike,
+        right: npt.ArrayLike,
+        leaves: npt.ArrayLike,
+        rows: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
+        neighbours: NeighbourSearch | None = None,
+    ) -> GrinchTree:
+        """The tree with a stored topology; equal bit for bit to the one that was stored.
+
+        parent, left, right: int[n], indexed by node id, -1 = none (and where an id is free).
+        leaves: int[m], ids of the leaves; rows: float32[m, width]; groups: int64[m], -1 = none.
+        Nothing is touched afterwards. Raises TreeError when the links are not a forest.
+        """
+        leaf_rows = np.asarray(rows, np.float32)
+        leaf_ids = np.ascontiguousarray(leaves, np.int64)
+        tree = cls(leaf_rows.shape[1], linkage, config, neighbours)
+        links: list[Nodes] = [np.asarray(a, np.int32) for a in (parent, left, right)]
+        n = len(links[0])
+        tree._reserve(n)
+        arrays = tree._tree
+        for mine, stored in zip((arrays.parent, arrays.left, arrays.right), links, strict=True):
+            mine[:n] = stored
+        _check_links(links[0], links[1], links[2], leaf_ids)
+        arrays.size[leaf_ids] = 1
+        arrays.coherent[leaf_ids] = True
+        arrays.aggregates[leaf_ids] = leaf_rows + np.float32(0.0)
+        if groups is not None:
+            arrays.group[leaf_ids] = np.asarray(groups, np.int64)
+        reached = tree_kernels.restore(arrays, tree._rules, linkage.kernel, leaf_ids)
+        used = len(leaf_ids) + int(np.count_nonzero(links[1] != NONE))
+        if reached != used:
+            raise TreeError(f"{used - reached} of {used} stored nodes are not above any leaves")
+        in_use = np.flatnonzero(arrays.size)
+        high = int(in_use[-1]) + 1 if len(in_use) else 0
+        free = np.flatnonzero(arrays.size[:high] == 0)
+        arrays.free[: len(free)] = free
+        arrays.counts[:] = high, len(free), arrays.counts[tree_kernels.TOUCHED], len(leaf_ids)
+        tree.touched()
+        arrays.work[:] = 0
+        return tree
+
+    @property
+    def parent(self) -> Nodes:
+        """int32[capacity]: the node above, -1 = none."""
+        return self._tree.parent
+
+    @property
+    def left(self) -> Nodes:
+        """int32[capacity]: the left child, -1 = none."""
+        return self._tree.left
+
+    @property
+    def right(self) -> Nodes:
+        """int32[capacity]: the right child, -1 = none."""
+        return self._tree.right
+
+    @property
+    def size(self) -> Nodes:
+        """int32[capacity]: leaves below, 0 = the id is free."""
+        return self._tree.size
+
+    @property
+    def aggregates(self) -> npt.NDArray[np.float32]:
+        """float32[capacity, width]: sum of the rows of the leaves below."""
+        return self._tree.aggregates
+
+    @property
+    def score(self) -> npt.NDArray[np.float64]:
+        """float64[capacity]: linkage of the two children, nan for a leaf."""
+        return self._tree.score
+
+    @property
+    def coherent(self) -> npt.NDArray[np.bool_]:
+        """bool[capacity]: every linkage at or below the node reaches the threshold."""
+        return self._tree.coherent
+
+    @property
+    def group(self) -> npt.NDArray[np.int64]:
+        """int64[capacity]: content group of all leaves below, -1 = none or more than one."""
+        return self._tree.group
+
+    @property
+    def work(self) -> dict[str, int]:
+        """Operations done so far: linkages, rotations, grafts tried and made, restructs, searches.
+
+        Searches are those that the tree made itself.
+        """
+        return dict(zip(WORK, self._tree.work.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """Number of leaves."""
+        return int(self._tree.counts[tree_kernels.LEAVES])
+
+    @property
+    def n_ids(self) -> int:
+        """One more than the highest node id ever used."""
+        return int(self._tree.counts[tree_kernels.HIGH])
+
+    def insert(
+        self,
+        row: npt.ArrayLike,
+        candidates: npt.ArrayLike = (),
+        twin: int = NONE,
+        group: int = NONE,
+    ) -> int:
+        """Add a leaf and return its id.
+
+        row: float32[width], finite.
+        candidates: int[m], leaves like the new one, best first; the most alike by the linkage
+            becomes its neighbour (ties: the earlier one). Without any it is a top of its own.
+        twin: a leaf with the same content, whose group is ``group``; then candidates are needed
+            only where the two may not be together.
+        group: int64, content group of the new leaf, -1 = none.
+
+        Raises DataError for a row that is not finite, TreeError for ids that are not leaves.
+        """
+        values = np.asarray(row)
+        if values.shape != self._row.shape:
+            raise DataError(f"a row has shape {values.shape}; this tree needs ({self.width},)")
+        self._row[:] = values
+        if not np.isfinite(self._row).all():
+            raise DataError("a row has values that are not finite numbers; leave the record out")
+        near = np.array(candidates, np.int64).reshape(-1)
+        self._check_leaves(near)
+        if twin != NONE:
+            self._check_leaves(np.array([twin], np.int64))
+            if group == NONE or self._tree.group[twin] != group:
+                raise TreeError(f"leaf {twin} is of group {self._tree.group[twin]}, not {group}")
+        self._reserve(2 * len(self) + 2)
+        if self.config.graft and not self.config.single_search:
+            return self._insert_searching(near, twin, group)
+        return int(
+            grinch_kernels.insert_leaf(
+                self._tree,
+                self._rules,
+                self._bound,
+                self._row,
+                near,
+                twin,
+                group,
+                self._budget() if self.config.graft else 0,
+            )
+        )
+
+    def delete(self, leaf: int) -> None:
+        """Take a leaf out. Raises TreeError when it is not a leaf of this tree."""
+        self._check_leaves(np.array([leaf], np.int64))
+        grinch_kernels.delete_leaf(self._tree, self._rules, self._bound, leaf)
+
+    def touched(self) -> Nodes:
+        """Nodes whose leaves, links, score or coherence may have changed since the last call.
+
+        int32[m], each once, ascending; ids that were given back are among them. An entity whose
+        leaves changed is one of these nodes or a child of one.
+        """
+        n = self._tree.counts[tree_kernels.TOUCHED]
+        nodes = np.sort(self._tree.touched[:n])
+        self._tree.is_touched[nodes] = False
+        self._tree.counts[tree_kernels.TOUCHED] = 0
+        return nodes
+
+    def leaves(self, node: int) -> Nodes:
+        """int32[size[node]]: the leaves at or below a node, left to right."""
+        self._check_node(node)
+        leaves: Nodes = tree_kernels.leaves_below(self._tree, node)
+        return leaves
+
+    def top_of(self, node: int) -> int:
+        """The top of the tree that a node is in."""
+        self._check_node(node)
+        return int(tree_kernels.top_of(self._tree, node))
+
+    def entity_root(self, leaf: int) -> int:
+        """The root of the entity that a leaf is in: the highest coherent node at or above it."""
+        self._check_node(leaf)
+        return int(tree_kernels.entity_root(self._tree, leaf))
+
+    def path(self, node: int) -> list[int]:
+        """Node ids from a node up to its top, both included."""
+        self._check_node(node)
+        path = [node]
+        while (node := int(self._tree.parent[node])) != NONE:
+            path.append(node)
+        return path
+
+    def tops(self) -> Nodes:
+        """int32[m]: the nodes that have none above them, ascending."""
+        tree = self._tree
+        return np.flatnonzero((tree.size > 0) & (tree.parent == NONE)).astype(np.int32)
+
+    def entity_roots(self) -> Nodes:
+        """int32[m]: the roots of all entities (the maximal coherent subtrees), ascending."""
+        tree = self._tree
+        above = np.where(tree.parent == NONE, False, tree.coherent[tree.parent])
+        return np.flatnonzero((tree.size > 0) & tree.coherent & ~above).astype(np.int32)
+
+    def _insert_searching(self, near: npt.NDArray[np.int64], twin: int, group: int) -> int:
+        """Insert with a neighbour search for every graft (the paper's exact variant)."""
+        tree, rules, kernel = self._tree, self._rules, self.linkage.kernel
+        leaf = int(grinch_kernels.place_leaf(tree, rules, kernel, self._row, near, twin, group))
+        limit = tree.work[tree_kernels.GRAFTS_MADE] + self._budget()
+        node = int(tree.parent[leaf])
+        while node != NONE and tree.work[tree_kernels.GRAFTS_MADE] < limit:
+            found = self._search_outside(node)
+            node = int(grinch_kernels.graft_step(tree, rules, kernel, node, found))
+        tree_kernels.dissolve(tree, rules, tree_kernels.top_of(tree, leaf))
+        return leaf
+
+    def _search_outside(self, node: int) -> npt.NDArray[np.int64]:
+        """Neighbours of an inner node, enough that some are outside it unless there are none."""
+        assert self._neighbours is not None
+        size = int(self._tree.size[node])
+        vector = self._tree.aggregates[node]
+        if size == len(self) or 0 < self.config.cap < size or not vector.any():
+            return np.empty(0, np.int64)
+        self._tree.work[tree_kernels.SEARCHES] += 1
+        found, _ = self._neighbours.search(vector, size + self.config.neighbours)
+        return np.array(found, np.int64)
+
+    def _budget(self) -> int:
+        if self.config.graft_budget is not None:
+            return self.config.graft_budget
+        return 32 + 2 * (len(self) + 1).bit_length()
+
+    def _check_node(self, node: int) -> None:
+        if not 0 <= node < self.n_ids or self._tree.size[node] == 0:
+            raise TreeError(f"{node} is not a node of this tree")
+
+    def _check_leaves(self, nodes: npt.NDArray[np.int64]) -> None:
+        if not grinch_kernels.all_leaves(self._tree, nodes):
+            raise TreeError(f"not all leaves of this tree: {nodes.tolist()}")
+
+    def _reserve(self, capacity: int) -> None:
+        """Make room for node ids below ``capacity``, doubling so that growth is amortised."""
+        old = self._tree
+        if capacity <= len(old.parent):
+            return
+        new = _empty(self.width, max(capacity, 2 * len(old.parent)), old.params)
+        for name in PER_NODE:
+            before = getattr(old, name)
+            getattr(new, name)[: len(before)] = before
+        self._tree = new._replace(counts=old.counts, work=old.work)
+
+
+def _empty(width: int, capacity: int, params: npt.NDArray[np.float64]) -> Tree:
+    return Tree(
+        parent=np.full(capacity, NONE, np.int32),
+        left=np.full(capacity, NONE, np.int32),
+        right=np.full(capacity, NONE, np.int32),
+        size=np.zeros(capacity, np.int32),
+        aggregates=np.empty((capacity, width), np.float32),
+        score=np.full(capacity, np.nan),
+        coherent=np.zeros(capacity, np.bool_),
+        group=np.full(capacity, NONE, np.int64),
+        free=np.empty(capacity, np.int32),
+        touched=np.empty(capacity, np.int32),
+        is_touched=np.zeros(capacity, np.bool_),
+        counts=np.zeros(tree_kernels.N_COUNTS, np.int64),
+        work=np.zeros(tree_kernels.N_WORK, np.int64),
+        params=params,
+    )
+
+
+def _check_links(parent: Nodes, left: Nodes, right: Nodes, leaves: npt.NDArray[np.int64]) -> None:
+    """Raise TreeError unless every link has its counterpart and leaves have no children."""
+    n = len(parent)
+    if not len(left) == len(right) == n:
+        raise TreeError("parent, left and right differ in length")
+    for name, links in (("parent", parent), ("left", left), ("right", right)):
+        if len(links) and (links.min() < NONE or links.max() >= n):
+            raise TreeError(f"{name} points at nodes that do not exist")
+    if len(leaves) and (leaves.min() < 0 or leaves.max() >= n):
+        raise TreeError("leaves names nodes that do not exist")
+    if len(np.unique(leaves)) != len(leaves):
+        raise TreeError("leaves names a node twice")
+    if (left[leaves] != NONE).any() or ((left == NONE) != (right == NONE)).any():
+        raise TreeError("a leaf has a child, or an inner node has only one")
+    inner = np.flatnonzero(left != NONE)
+    if (parent[left[inner]] != inner).any() or (parent[right[inner]] != inner).any():
+        raise TreeError("a child does not point back at its parent")
+    below = np.flatnonzero(parent != NONE)
+    above = parent[below]
+    if ((left[above] != below) & (right[above] != below)).any():
+        raise TreeError("a parent does not point back at its child")
+    if (left[inner] == right[inner]).any():
+        raise TreeError("a node has one child twice")
+    used = np.zeros(n, np.bool_)
+    used[leaves] = True
+    used[inner] = True
+    if not used[below].all():
+        raise TreeError("a node that is neither leaf nor inner node has a parent")

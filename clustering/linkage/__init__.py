@@ -1,0 +1,39 @@
+"""Linkages: how alike two nodes of the tree are.
+
+A linkage is one numba kernel with a fixed signature plus its parameters, so that the tree kernels
+compile once for all linkages and a new linkage is one new module here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+LINKAGE_SIGNATURE = types.float64(
+    types.float32[:, ::1], types.int32[::1], types.int64, types.int64, types.float64[::1]
+)
+LINKAGE_TYPE = types.FunctionType(LINKAGE_SIGNATURE)
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """A similarity of two nodes; higher is more alike.
+
+    kernel: ``kernel(aggregates, sizes, a, b, params) -> float64`` compiled with LINKAGE_SIGNATURE.
+        aggregates: float32[n_nodes, width], row v is the sum over v's leaves of their rows.
+        sizes: int32[n_nodes], number of leaves below each node.
+        a, b: node ids.
+    params: float64[n_params], what the kernel needs to know besides the two nodes.
+    """
+
+    name: str
+    kernel: Callable[..., Any]
+    params: npt.NDArray[np.float64]
+
+
+__all__ = ["LINKAGE_SIGNATURE", "LINKAGE_TYPE", "Linkage"]
