@@ -34,13 +34,12 @@ class Entity:
     """One entity; records are named by their arrival number, smaller is older.
 
     number: identity, ascending in order of creation. version: number of changes so far.
-    members: empty once retired. into: what a retired entity was merged into.
+    members: its records, at least one.
     """
 
     number: int
     version: int
     members: frozenset[int]
-    into: tuple[int, ...] = ()
 
     @property
     def oldest(self) -> int:
@@ -104,28 +103,34 @@ class Entities:
         """
         gone = frozenset(removed)
         touched = {self._of[r] for part in (*clusters, gone) for r in part if r in self._of}
-        parts = sorted(
-            (c for c in clusters if c not in {self._live[n].members for n in touched}), key=min
-        )
-        unchanged = {n for n in touched if self._live[n].members in set(clusters)}
-        old = [self._live[n] for n in sorted(touched - unchanged)]
-        heirs = {entity.number: self._heir(entity, parts) for entity in old}
-        keeper = [self._keeper([e for e in old if heirs[e.number] == i]) for i in range(len(parts))]
-        for i, kept in enumerate(keeper):
+        same = {self._live[n].members: n for n in touched}.keys() & set(clusters)
+        parts = sorted((c for c in clusters if c not in same), key=min)
+        old = [self._live[n] for n in sorted(touched) if self._live[n].members not in same]
+        part_of = {record: i for i, part in enumerate(parts) for record in part}
+        passes = {entity.number: self._passes(entity, part_of) for entity in old}
+        claimants: list[list[Entity]] = [[] for _ in parts]
+        for entity in old:
+            if passes[entity.number]:
+                claimants[passes[entity.number][0]].append(entity)
+        keepers = []
+        for claiming in claimants:
+            kept = self._keeper(claiming)
             if kept is None:
-                keeper[i] = self.next_number
+                kept = self.next_number
                 self.next_number += 1
-        return self._apply(old, parts, heirs, [n for n in keeper if n is not None], gone)
+            keepers.append(kept)
+        return self._apply(old, parts, passes, keepers, gone)
 
     @staticmethod
-    def _heir(entity: Entity, parts: Sequence[frozenset[int]]) -> int | None:
-        """Position of the part that an entity passes to, or None."""
-        shared = [len(entity.members & part) for part in parts]
-        most = max(shared, default=0)
-        if most == 0:
-            return None
-        tied = [i for i, n in enumerate(shared) if n == most]
-        return min(tied, key=lambda i: min(entity.members & parts[i]))
+    def _passes(entity: Entity, part_of: dict[int, int]) -> list[int]:
+        """Positions of the parts that have some of an entity's records, its heir first."""
+        shared: dict[int, tuple[int, int]] = {}
+        for record in entity.members:
+            i = part_of.get(record)
+            if i is not None:
+                count, oldest = shared.get(i, (0, record))
+                shared[i] = (count + 1, min(oldest, record))
+        return sorted(shared, key=lambda i: (-shared[i][0], shared[i][1]))
 
     @staticmethod
     def _keeper(claimants: Sequence[Entity]) -> int | None:
@@ -138,38 +143,60 @@ class Entities:
         self,
         old: Sequence[Entity],
         parts: Sequence[frozenset[int]],
-        heirs: dict[int, int | None],
-        keeper: Sequence[int],
+        passes: dict[int, list[int]],
+        keepers: Sequence[int],
         gone: frozenset[int],
     ) -> list[Change]:
-        before = {entity.number: entity for entity in old}
         changes = []
+        kept = set(keepers)
+        sources: list[list[int]] = [[] for _ in parts]
         for entity in old:
-            into = tuple(sorted(keeper[i] for i, part in enumerate(parts) if part & entity.members))
-            if entity.number not in keeper:
-                kind = Kind.RETIRED if heirs[entity.number] is None else Kind.MERGED
+            for i in passes[entity.number]:
+                sources[i].append(entity.number)
+            if entity.number not in kept:
+                into = tuple(sorted(keepers[i] for i in passes[entity.number]))
+                kind = Kind.MERGED if into else Kind.RETIRED
                 changes.append(
-                    Change(entity.number, entity.version + 1, kind, entity.members, frozenset(), (), into)
+                    Change(
+                        entity.number,
+                        entity.version + 1,
+                        kind,
+                        entity.members,
+                        frozenset(),
+                        (),
+                        into,
+                    )
                 )
                 del self._live[entity.number]
         for record in gone:
             self._of.pop(record, None)
-        for number, part in sorted(zip(keeper, parts, strict=True), key=lambda item: item[0]):
-            came_from = tuple(e.number for e in old if e.members & part and e.number != number)
-            was = before.get(number)
-            if was is None:
-                kind = Kind.SPLIT if came_from else Kind.CREATED
-                version, members, went_into = 1, frozenset[int](), ()
-            else:
-                kind, version, members = Kind.CHANGED, was.version + 1, was.members
-                went_into = tuple(
-                    sorted(n for n, p in zip(keeper, parts, strict=True) if p & members and n != number)
-                )
-            changes.append(Change(number, version, kind, members, part, came_from, went_into))
-            self._live[number] = Entity(number, version, part)
-            for record in part:
-                self._of[record] = number
+        for i in sorted(range(len(parts)), key=lambda i: keepers[i]):
+            changes.append(self._take(keepers[i], parts[i], sources[i], passes, keepers))
         return changes
+
+    def _take(
+        self,
+        number: int,
+        part: frozenset[int],
+        sources: Sequence[int],
+        passes: dict[int, list[int]],
+        keepers: Sequence[int],
+    ) -> Change:
+        """Let an entity, kept or new, have the records of ``part``."""
+        came_from = tuple(n for n in sources if n != number)
+        was = self._live.get(number)
+        if was is None:
+            kind = Kind.SPLIT if came_from else Kind.CREATED
+            change = Change(number, 1, kind, frozenset(), part, came_from, ())
+        else:
+            into = tuple(sorted(keepers[i] for i in passes[number] if keepers[i] != number))
+            change = Change(
+                number, was.version + 1, Kind.CHANGED, was.members, part, came_from, into
+            )
+        self._live[number] = Entity(number, change.version, part)
+        for record in part:
+            self._of[record] = number
+        return change
 
 
 __all__ = ["Change", "Entities", "Entity", "Kind"]

@@ -101,7 +101,6 @@ def _by_em(near: _Observed, random: _Observed, n_records: int, n_anchors: int) -
 def fit_model(
     specs: Sequence[FieldSpec],
     bags: Sequence[Bags],
-    version: int,
     dimension: int,
     evidence_fields: int,
     seed: int,
@@ -111,7 +110,7 @@ def fit_model(
     bags: in an order that does not depend on arrival (by record key), so that the model does not.
     """
     first = first_model(specs, dimension, evidence_fields)
-    model = replace(first, version=version, n_records=len(bags), frequencies=count(bags, len(specs)))
+    model = replace(first, frequencies=count(bags, len(specs)))
     if len(bags) < LEAST_RECORDS:
         return model
     generator = np.random.Generator(np.random.PCG64(seed))

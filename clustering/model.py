@@ -62,7 +62,7 @@ _WITHOUT_IDF = {FieldType.DATE}
 class Model:
     """One version of the model.
 
-    version: 0 before any fit. n_records: what it was fitted to.
+    version: 0 before any fit. fitted_at: how many operations had been processed at the fit.
     search_weights: float64[n_fields] > 0, each field's share in the search vector.
     dimension: length of the search vector.
     evidence_fields: how many fields must agree unless one that may stand alone does.
@@ -70,7 +70,7 @@ class Model:
 
     specs: tuple[FieldSpec, ...]
     version: int
-    n_records: int
+    fitted_at: int
     frequencies: Frequencies
     evidence: Evidence
     search_weights: npt.NDArray[np.float64]
@@ -122,7 +122,7 @@ class Model:
             "format": FORMAT,
             "specs": [[s.name, s.type.value, s.weight] for s in self.specs],
             "version": self.version,
-            "n_records": self.n_records,
+            "fitted_at": self.fitted_at,
             "dimension": self.dimension,
             "evidence_fields": self.evidence_fields,
             "bias": self.evidence.bias,
@@ -158,7 +158,7 @@ class Model:
                 return cls(
                     tuple(FieldSpec(n, FieldType(t), w) for n, t, w in head["specs"]),
                     head["version"],
-                    head["n_records"],
+                    head["fitted_at"],
                     Frequencies(
                         *(
                             arrays[name]

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from clustering.errors import UnavailableError
+from clustering.grinch import GrinchConfig, GrinchTree
 from clustering.grinch.baselines import ONLINE, ROTATE, hac, mini_batch_hac
-from clustering.grinch.tree import GrinchConfig, GrinchTree
 from clustering.linkage import Linkage
 from clustering.linkage.average import average
 from clustering.linkage.cosine import cosine
@@ -184,7 +184,7 @@ def febrl3(quick: bool, width: int = 128) -> Dataset:
 
 
 def _three_grams(fields: list[str]) -> set[str]:
-    padded = [f"^{field.strip().lower()}$" for field in fields if field.strip()]
+    padded = [f" {field.strip().lower()} " for field in fields if field.strip()]
     return {text[i : i + 3] for text in padded for i in range(len(text) - 2)}
 
 

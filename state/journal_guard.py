@@ -112,22 +112,22 @@ def read_note(directory: Path) -> Note | None:
 
 
 def check_journals(directory: Path, note: Note) -> None:
-    """Raise StoreError unless every noted journal still begins with what was noted.
+    """Raise StoreError unless the noted journals still begin with what was noted.
 
-    A journal may be gone for one reason only: RocksDB moved on, by a flush (the MANIFEST grew)
-    or by opening the store again (CURRENT names a newer MANIFEST).
+    An older MANIFEST may be gone, when CURRENT names a newer one, and so may a log, once it is
+    flushed; whether one that was still needed is missing, check_sequence tells.
     """
     current = current_manifest(directory)
-    if current == note.manifest.name:
-        _check(directory, note.manifest)
-        moved_on = (directory / current).stat().st_size > note.manifest.size
-    elif current > note.manifest.name:
-        moved_on = True
-    else:
+    if current < note.manifest.name:
         raise lost(directory, f"CURRENT names {current!r} instead of {note.manifest.name}")
-    for log in note.logs:
-        if (directory / log.name).exists() or not moved_on:
-            _check(directory, log)
+    journals = [note.manifest] if current == note.manifest.name else []
+    for journal in [*journals, *note.logs]:
+        try:
+            same = _begins_as_noted(directory, journal)
+        except FileNotFoundError:
+            same = journal in note.logs
+        if not same:
+            raise lost(directory, f"{journal.name} no longer begins with its {journal.size} bytes")
 
 
 def check_sequence(directory: Path, note: Note, sequence: int) -> None:
@@ -145,14 +145,10 @@ def lost(directory: Path, why: str) -> StoreError:
     )
 
 
-def _check(directory: Path, journal: Journal) -> None:
+def _begins_as_noted(directory: Path, journal: Journal) -> bool:
     digest, left = xxhash.xxh3_128(), journal.size
-    try:
-        with open(directory / journal.name, "rb") as file:
-            while left and (chunk := file.read(min(left, _CHUNK))):
-                digest.update(chunk)
-                left -= len(chunk)
-    except FileNotFoundError as error:
-        raise lost(directory, f"its file {journal.name} is missing") from error
-    if left or digest.hexdigest() != journal.digest:
-        raise lost(directory, f"{journal.name} no longer begins with its {journal.size} bytes")
+    with open(directory / journal.name, "rb") as file:
+        while left and (chunk := file.read(min(left, _CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+    return not left and digest.hexdigest() == journal.digest

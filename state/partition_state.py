@@ -71,10 +71,14 @@ class Batch:
             state.counters
         )
 
-    def new_entity_number(self) -> int:
-        """The next entity number, never given before."""
-        self._entity += 1
-        return self._entity - 1
+    @property
+    def next_outbox(self) -> int:
+        """The sequence that the next message gets."""
+        return self._outbox
+
+    def set_next_entity(self, number: int) -> None:
+        """Say which entity number comes next; never less than before."""
+        self._entity = max(self._entity, number)
 
     def new_arrival(self) -> int:
         """The next arrival number, for a record not seen before."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -122,7 +123,10 @@ class RocksDBReader:
             raise _explain(error, self.path, f"scanning {family}") from error
         self._scans += 1
         self._iterators[self._scans] = iterator
-        return self._walk(self._scans, family, start if reverse else end, reverse)
+        rows = self._walk(self._scans, family, start if reverse else end, reverse)
+        # Given up or never begun, a scan still lets go of its iterator.
+        weakref.finalize(rows, self._iterators.pop, self._scans, None).atexit = False
+        return rows
 
     def stats(self) -> dict[str, int]:
         db = self._opened()
@@ -176,14 +180,13 @@ class RocksDBReader:
     def _walk(
         self, scan: int, family: str, bound: bytes | None, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
-        try:
-            more, limit = True, _FIRST_ROWS
-            while more:
-                rows, more = self._read_rows(scan, family, bound, reverse, limit)
-                yield from rows
-                limit = min(2 * limit, _MOST_ROWS)
-        finally:
-            self._iterators.pop(scan, None)
+        more, limit = True, _FIRST_ROWS
+        while more:
+            rows, more = self._read_rows(scan, family, bound, reverse, limit)
+            if not more:
+                del self._iterators[scan]
+            yield from rows
+            limit = min(2 * limit, _MOST_ROWS)
 
     def _read_rows(
         self, scan: int, family: str, bound: bytes | None, reverse: bool, limit: int

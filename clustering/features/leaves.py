@@ -15,8 +15,15 @@ LEAVES_TYPE = types.Tuple(
         types.float32[::1],
         types.float32[:, ::1],
         types.int64[:, ::1],
+        types.int64[::1],
+        types.float32[::1],
+        types.int64[::1],
     )
 )
+
+# Slots of Leaves' desk state: which leaf lies on it (-1: none), and how many tokens that has.
+OWNER, LAID = 0, 1
+FREE = -1
 
 
 class Weighed(NamedTuple):
@@ -37,10 +44,14 @@ class Weighed(NamedTuple):
 class Leaves:
     """Growing store of the leaves' tokens, addressed by leaf id.
 
-    ``arrays`` is (starts, ids, weights, rarity, values): int64[n, n_fields + 1], int32[m],
-    float32[m], float32[n, n_fields], int64[n, n_fields]. Tokens of removed leaves are garbage until there is more of it than of
-    the rest; then the live ones are moved together, so the cost of a removal is constant on
-    average.
+    ``arrays`` is (starts, ids, weights, rarity, values, desk keys, desk weights, desk state):
+    int64[n, n_fields + 1], int32[m], float32[m], float32[n, n_fields], int64[n, n_fields] and the
+    desk. The desk is a hash table on which kernels lay out one leaf's tokens to compare it with
+    many others: int64[k] keys, float32[k] weights, and int64[2 + k] state (see OWNER), the rest of
+    which lists the slots in use.
+
+    Tokens of removed leaves are garbage until there is more of it than of the rest; then the live
+    ones are moved together, so the cost of a removal is constant on average.
     """
 
     def __init__(self, n_fields: int) -> None:
@@ -49,6 +60,7 @@ class Leaves:
         self._values = np.zeros((16, n_fields), np.int64)
         self._ids = np.empty(1024, np.int32)
         self._weights = np.empty(1024, np.float32)
+        self._set_desk(1024)
         self._used = 0
         self._garbage = 0
         self._live: dict[int, int] = {}
@@ -56,7 +68,8 @@ class Leaves:
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
         """What a linkage kernel reads (LEAVES_TYPE); valid until the next ``put`` or ``drop``."""
-        return self._starts, self._ids, self._weights, self._rarity, self._values
+        tokens = self._starts, self._ids, self._weights, self._rarity, self._values
+        return *tokens, self._desk_keys, self._desk_weights, self._desk_state
 
     def put(self, leaf: int, weighed: Weighed) -> None:
         """Store a leaf's bags; the id must be free."""
@@ -65,6 +78,8 @@ class Leaves:
             self._rarity = np.concatenate([self._rarity, np.full_like(self._rarity, np.nan)])
             self._values = np.concatenate([self._values, np.zeros_like(self._values)])
         count = len(weighed.ids)
+        if 4 * count > len(self._desk_keys):
+            self._set_desk(1 << (4 * count - 1).bit_length())
         while self._used + count > len(self._ids):
             self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
             self._weights = np.concatenate([self._weights, np.empty_like(self._weights)])
@@ -79,12 +94,21 @@ class Leaves:
 
     def drop(self, leaf: int) -> None:
         """Forget a leaf's bags."""
+        if self._desk_state[OWNER] == leaf:
+            self._set_desk(len(self._desk_keys))
         self._garbage += self._live.pop(leaf)
         self._rarity[leaf] = np.nan
         self._values[leaf] = 0
         self._starts[leaf] = 0
         if self._garbage > 1024 and 2 * self._garbage > self._used:
             self._compact()
+
+    def _set_desk(self, size: int) -> None:
+        """An empty desk of ``size`` slots, a power of two."""
+        self._desk_keys = np.full(size, FREE, np.int64)
+        self._desk_weights = np.zeros(size, np.float32)
+        self._desk_state = np.zeros(2 + size, np.int64)
+        self._desk_state[OWNER] = FREE
 
     def _compact(self) -> None:
         ids, weights, used = np.empty_like(self._ids), np.empty_like(self._weights), 0
@@ -97,4 +121,4 @@ class Leaves:
         self._ids, self._weights, self._used, self._garbage = ids, weights, used, 0
 
 
-__all__ = ["LEAVES_TYPE", "Leaves", "Weighed"]
+__all__ = ["FREE", "LAID", "LEAVES_TYPE", "OWNER", "Leaves", "Weighed"]

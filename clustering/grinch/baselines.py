@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 
 from clustering.errors import ConfigError
+from clustering.grinch.config import GrinchConfig
 from clustering.grinch.hac_kernels import join_most_alike
-from clustering.grinch.tree import GrinchConfig
 from clustering.linkage import Linkage
 
 ONLINE = GrinchConfig(rotate=False, graft=False)

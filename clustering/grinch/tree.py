@@ -6,9 +6,7 @@ Grafting", KDD 2019.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +14,14 @@ import numpy.typing as npt
 from clustering.errors import ConfigError, DataError, GraftdError
 from clustering.grinch import grinch_kernels, tree_kernels
 from clustering.grinch.bound_linkage import bind
-from clustering.grinch.tree_kernels import NONE, Rules, Tree
+from clustering.grinch.config import GrinchConfig
+from clustering.grinch.tree_kernels import NONE, Tree
 from clustering.linkage import Linkage
 
 Nodes = npt.NDArray[np.int32]
 
-RESTRUCT = {
-    "none": grinch_kernels.RESTRUCT_NONE,
-    "text": grinch_kernels.RESTRUCT_TEXT,
-    "code": grinch_kernels.RESTRUCT_CODE,
-}
+__all__ = ["NONE", "GrinchConfig", "GrinchTree", "NeighbourSearch", "TreeError"]
+
 PER_NODE = Tree._fields[: Tree._fields.index("counts")]
 WORK = ("linkages", "rotations", "grafts_tried", "grafts_made", "restructs", "searches")
 
@@ -41,62 +37,6 @@ class NeighbourSearch(Protocol):
 
 class TreeError(GraftdError):
     """The tree is not as it must be, or was asked about a node it does not have."""
-
-
-@dataclass(frozen=True)
-class GrinchConfig:
-    """How the tree is kept. The defaults are what `eval.ablation` shows to be worth having.
-
-    rotate: rotate after an insert; off gives the paper's "Online" baseline.
-    graft: graft after an insert; off gives the paper's "Rotate" baseline.
-    restruct: what to mend after a graft: "text" where the grafted subtree was cut, as the paper
-        says; "code" beside the place it came to, as its authors' program does. The latter gives
-        purer trees, which are less deep, for less work.
-    cap: subtrees of more leaves are not rotated or grafted any more; 0 = no cap. (The paper
-        speaks of height; its authors' programs count leaves.)
-    single_elimination: two nodes that both refuse each other end an insert's grafts. Off, because
-        it saves a fifth of the time and costs more purity than any other shortcut.
-    single_search: grafts choose among the neighbours of the new leaf; otherwise each graft makes
-        a search of its own, which needs ``neighbours``.
-    neighbours: how many neighbours a search asks for.
-    floor: subtrees whose linkage is lower are not joined; the tree is then a forest.
-    threshold: a node is coherent when every linkage at or below it is at least this.
-    graft_budget: most grafts made for one insert; None = 2 log2(leaves) + 32.
-    """
-
-    rotate: bool = True
-    graft: bool = True
-    restruct: Literal["none", "text", "code"] = "code"
-    cap: int = 100
-    single_elimination: bool = False
-    single_search: bool = True
-    neighbours: int = 25
-    floor: float = -math.inf
-    threshold: float = math.inf
-    graft_budget: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.restruct not in RESTRUCT:
-            raise ConfigError(f"restruct is {self.restruct!r}; use one of {', '.join(RESTRUCT)}")
-        if self.cap < 0:
-            raise ConfigError(f"cap is {self.cap}; use 0 for none or a number of leaves")
-        if self.neighbours < 1:
-            raise ConfigError(f"neighbours is {self.neighbours}; use at least 1")
-        if math.isnan(self.floor) or math.isnan(self.threshold):
-            raise ConfigError("floor and threshold must be numbers, not nan")
-        if self.graft_budget is not None and self.graft_budget < 0:
-            raise ConfigError(f"graft_budget is {self.graft_budget}; use None or at least 0")
-
-    def rules(self) -> Rules:
-        """The settings as the kernels read them."""
-        return Rules(
-            floor=float(self.floor),
-            threshold=float(self.threshold),
-            cap=self.cap,
-            rotate=self.rotate,
-            restruct=RESTRUCT[self.restruct],
-            single_elimination=self.single_elimination,
-        )
 
 
 class GrinchTree:
@@ -128,7 +68,7 @@ class GrinchTree:
         self.config = config if config is not None else GrinchConfig()
         if not self.config.single_search and neighbours is None:
             raise ConfigError("without single_search the tree needs neighbours to search")
-        self._neighbours = neighbours
+        self._neighbours = None if self.config.single_search else neighbours
         self._rules = self.config.rules()
         self._bound = bind(linkage.kernel)
         self._row = np.empty(width, np.float32)
@@ -249,7 +189,8 @@ class GrinchTree:
 
         row: float32[width], finite.
         candidates: int[m], leaves like the new one, best first; the most alike by the linkage
-            becomes its neighbour (ties: the earlier one). Without any it is a top of its own.
+            becomes its neighbour (ties: the earlier one). Without any, or where a linkage of
+            -1e6 or less (a hard fact) keeps it out of all their entities, it is a top of its own.
         twin: a leaf with the same content, whose group is ``group``; then candidates are needed
             only where the two may not be together.
         group: int64, content group of the new leaf, -1 = none.
@@ -269,8 +210,8 @@ class GrinchTree:
             if group == NONE or self._tree.group[twin] != group:
                 raise TreeError(f"leaf {twin} is of group {self._tree.group[twin]}, not {group}")
         self._reserve(2 * len(self) + 2)
-        if self.config.graft and not self.config.single_search:
-            return self._insert_searching(near, twin, group)
+        if self.config.graft and self._neighbours is not None:
+            return self._insert_searching(self._neighbours, near, twin, group)
         return int(
             grinch_kernels.insert_leaf(
                 self._tree,
@@ -336,27 +277,28 @@ class GrinchTree:
         above = np.where(tree.parent == NONE, False, tree.coherent[tree.parent])
         return np.flatnonzero((tree.size > 0) & tree.coherent & ~above).astype(np.int32)
 
-    def _insert_searching(self, near: npt.NDArray[np.int64], twin: int, group: int) -> int:
+    def _insert_searching(
+        self, neighbours: NeighbourSearch, near: npt.NDArray[np.int64], twin: int, group: int
+    ) -> int:
         """Insert with a neighbour search for every graft (the paper's exact variant)."""
         tree, rules, kernel = self._tree, self._rules, self.linkage.kernel
         leaf = int(grinch_kernels.place_leaf(tree, rules, kernel, self._row, near, twin, group))
         limit = tree.work[tree_kernels.GRAFTS_MADE] + self._budget()
         node = int(tree.parent[leaf])
         while node != NONE and tree.work[tree_kernels.GRAFTS_MADE] < limit:
-            found = self._search_outside(node)
+            found = self._search_outside(neighbours, node)
             node = int(grinch_kernels.graft_step(tree, rules, kernel, node, found))
         tree_kernels.dissolve(tree, rules, tree_kernels.top_of(tree, leaf))
         return leaf
 
-    def _search_outside(self, node: int) -> npt.NDArray[np.int64]:
+    def _search_outside(self, neighbours: NeighbourSearch, node: int) -> npt.NDArray[np.int64]:
         """Neighbours of an inner node, enough that some are outside it unless there are none."""
-        assert self._neighbours is not None
         size = int(self._tree.size[node])
         vector = self._tree.aggregates[node]
         if size == len(self) or 0 < self.config.cap < size or not vector.any():
             return np.empty(0, np.int64)
         self._tree.work[tree_kernels.SEARCHES] += 1
-        found, _ = self._neighbours.search(vector, size + self.config.neighbours)
+        found, _ = neighbours.search(vector, size + self.config.neighbours)
         return np.array(found, np.int64)
 
     def _budget(self) -> int:

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
-from clustering.features.leaves import LEAVES_TYPE
+from clustering.features.leaves import FREE, LAID, LEAVES_TYPE, OWNER
 
 # Upper ends of the agreement levels but the last: a similarity below LEVEL_ENDS[k] and not below
 # LEVEL_ENDS[k - 1] has level k.
 LEVEL_ENDS = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.97)
 N_LEVELS = len(LEVEL_ENDS) + 1
+_ENDS = np.array(LEVEL_ENDS)
 
 # Two values in each other's field count as a little less alike than in their own.
 SWAPPED = 0.9
@@ -34,136 +35,171 @@ PER_FIELD = N_LEVELS + 4
 # A pair whose only agreement is one weak field does not match, whatever its weight.
 TOO_LITTLE_EVIDENCE = -1.0
 
+_INT = types.int64
 _PARAMS = types.float64[::1]
+_STARTS = types.int64[:, ::1]
+_VALUES = types.int64[:, ::1]
+_IDS = types.int32[::1]
+_WEIGHTS = types.float32[::1]
+_RARITY = types.float32[:, ::1]
+_DESK = types.int64[::1]
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @njit(types.int64(types.float64), cache=True)
 def level_of(similarity: float) -> int:
     """Agreement level of a similarity in [0, 1]: 0 (unlike) to N_LEVELS - 1 (equal)."""
     level = 0
-    for end in LEVEL_ENDS:
-        if similarity >= end:
-            level += 1
+    while level < N_LEVELS - 1 and similarity >= _ENDS[level]:
+        level += 1
     return level
 
 
-@njit(types.float64(LEAVES_TYPE, types.int64, types.int64, types.int64), cache=True)
-def field_cosine(leaves: Arrays, a: int, b: int, field: int) -> float:
-    """Cosine of one field's tokens of two leaves, in [0, 1]."""
-    starts, ids, weights, _, _ = leaves
-    i, i_end = starts[a, field], starts[a, field + 1]
-    j, j_end = starts[b, field], starts[b, field + 1]
-    total = np.float64(0.0)
-    while i < i_end and j < j_end:
-        x, y = ids[i], ids[j]
-        if x == y:
-            total += float(weights[i]) * float(weights[j])
-        i += x <= y
-        j += y <= x
-    return min(total, 1.0)
+@njit(_INT(_INT, _INT), cache=True)
+def desk_key(field: int, token: int) -> int:
+    """What a token of a field is on the desk; never FREE."""
+    return (field << 32) | (token & 0xFFFFFFFF)
 
 
-@njit(types.boolean(LEAVES_TYPE, _PARAMS, types.int64, types.int64, types.int64), cache=True)
-def is_swapped(leaves: Arrays, params: Floats, a: int, b: int, field: int) -> bool:
-    """Whether either leaf has its value of ``field`` in another field of the same space."""
-    values = leaves[4]
-    space = params[HEADER + field * PER_FIELD + SPACE]
-    if space < 0.0:
-        return False
-    for other in range(int(params[N_FIELDS])):
-        if other != field and params[HEADER + other * PER_FIELD + SPACE] == space:
-            if values[a, field] == values[b, other] or values[a, other] == values[b, field]:
-                return True
-    return False
+@njit(_INT(_DESK, _INT), cache=True)
+def find_slot(desk: npt.NDArray[np.int64], key: int) -> int:
+    """The slot that holds ``key``, or the free one where it belongs."""
+    mask = desk.shape[0] - 1
+    slot = (key ^ (key >> 27)) & mask
+    while desk[slot] != key and desk[slot] != FREE:
+        slot = (slot + 1) & mask
+    return slot
 
 
-@njit(types.float64(LEAVES_TYPE, _PARAMS, types.int64, types.int64, types.int64), cache=True)
-def field_similarity(leaves: Arrays, params: Floats, a: int, b: int, field: int) -> float:
-    """Similarity of one field of two leaves, in [0, 1]; NaN where either lacks it.
+@njit(types.void(LEAVES_TYPE, types.int64), cache=True)
+def lay_out(leaves: Arrays, leaf: int) -> None:
+    """Put a leaf's tokens on the desk, in place of those of the leaf before."""
+    starts, ids, weights, _, _, desk, desk_weights, state = leaves
+    for i in range(state[LAID]):
+        desk[state[2 + i]] = FREE
+    laid = 0
+    for field in range(starts.shape[1] - 1):
+        for at in range(starts[leaf, field], starts[leaf, field + 1]):
+            key = desk_key(field, ids[at])
+            slot = find_slot(desk, key)
+            desk[slot] = key
+            desk_weights[slot] = weights[at]
+            state[2 + laid] = slot
+            laid += 1
+    state[LAID] = laid
+    state[OWNER] = leaf
 
-    A value that stands in another name field of the other record counts as SWAPPED.
-    """
-    values = leaves[4]
-    if values[a, field] == 0 or values[b, field] == 0:
-        return np.nan
-    if values[a, field] == values[b, field]:
-        return 1.0
-    similarity = field_cosine(leaves, a, b, field)
-    if similarity < SWAPPED and is_swapped(leaves, params, a, b, field):
-        return SWAPPED
-    return similarity
 
-
-@njit(types.float64(LEAVES_TYPE, _PARAMS, types.int64, types.int64, types.int64, types.float64), cache=True)
-def rarity_evidence(
-    leaves: Arrays,
+@njit(
+    types.float64(_STARTS, _IDS, _WEIGHTS, _VALUES, _DESK, _WEIGHTS, _PARAMS, _INT, _INT, _INT),
+    cache=True,
+)
+def field_similarity(
+    starts: Ints,
+    ids: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float32],
+    values: Ints,
+    desk: Ints,
+    desk_weights: npt.NDArray[np.float32],
     params: Floats,
     a: int,
     b: int,
     field: int,
-    similarity: float,
+) -> float:
+    """Similarity of one field of two leaves, in [0, 1]; NaN where either lacks it.
+
+    ``a`` is the leaf on the desk. Equal values are 1; a value that stands in another field of the
+    same space of the other record (swapped names) counts as SWAPPED; else it is the tokens' cosine.
+    """
+    if values[a, field] == 0 or values[b, field] == 0:
+        return np.nan
+    if values[a, field] == values[b, field]:
+        return 1.0
+    total = 0.0
+    for at in range(starts[b, field], starts[b, field + 1]):
+        slot = find_slot(desk, desk_key(field, ids[at]))
+        if desk[slot] != FREE:
+            total += float(weights[at]) * float(desk_weights[slot])
+    space = params[HEADER + field * PER_FIELD + SPACE]
+    if space < 0.0 or total >= SWAPPED:
+        return min(total, 1.0)
+    for other in range(int(params[N_FIELDS])):
+        if other != field and params[HEADER + other * PER_FIELD + SPACE] == space:
+            if values[a, field] == values[b, other] or values[a, other] == values[b, field]:
+                return SWAPPED
+    return total
+
+
+@njit(types.float64(_RARITY, _PARAMS, _INT, _INT, _INT, types.float64), cache=True)
+def rarity_evidence(
+    rarity: npt.NDArray[np.float32], params: Floats, a: int, b: int, field: int, similarity: float
 ) -> float:
     """Extra nats for agreeing on a value rarer than agreements of this field usually are.
 
     Negative for a common value; monotone in the rarity; in [-MOST_RARITY, MOST_RARITY].
     """
-    at = HEADER + field * PER_FIELD
-    fade = min(max((similarity - RARITY_FROM) / (RARITY_FULL - RARITY_FROM), 0.0), 1.0)
-    rarity = float(min(leaves[3][a, field], leaves[3][b, field])) + params[at + RARITY_OFFSET]
-    return params[at + RARITY_SLOPE] * fade * min(max(rarity, -MOST_RARITY), MOST_RARITY)
-
-
-@njit(types.float64(LEAVES_TYPE, _PARAMS, types.int64, types.int64, types.int64), cache=True)
-def field_evidence(
-    leaves: Arrays,
-    params: Floats,
-    a: int,
-    b: int,
-    field: int,
-) -> float:
-    """Nats that one field adds to the logit of a pair of leaves."""
-    similarity = field_similarity(leaves, params, a, b, field)
-    if math.isnan(similarity):
+    if similarity <= RARITY_FROM:
         return 0.0
-    weight = params[HEADER + field * PER_FIELD + level_of(similarity)]
-    return float(weight) + rarity_evidence(leaves, params, a, b, field, similarity)
+    at = HEADER + field * PER_FIELD
+    fade = min((similarity - RARITY_FROM) / (RARITY_FULL - RARITY_FROM), 1.0)
+    rarer = float(min(rarity[a, field], rarity[b, field])) + params[at + RARITY_OFFSET]
+    return params[at + RARITY_SLOPE] * fade * min(max(rarer, -MOST_RARITY), MOST_RARITY)
 
 
-@njit(types.float64(LEAVES_TYPE, _PARAMS, types.int64, types.int64), cache=True)
-def pair_logit(
-    leaves: Arrays,
-    params: Floats,
-    a: int,
-    b: int,
-) -> float:
-    """Logit of the probability that two leaves describe the same entity."""
+@njit(types.UniTuple(_INT, 2)(LEAVES_TYPE, _INT, _INT), cache=True)
+def on_desk(leaves: Arrays, a: int, b: int) -> tuple[int, int]:
+    """The two leaves, the one on the desk first; ``a`` is laid out if neither is."""
+    owner = leaves[7][OWNER]
+    if owner == b:
+        return b, a
+    if owner != a:
+        lay_out(leaves, a)
+    return a, b
+
+
+@njit(types.float64(LEAVES_TYPE, _PARAMS, _INT, _INT), cache=True)
+def pair_logit(leaves: Arrays, params: Floats, a: int, b: int) -> float:
+    """Logit of the probability that two leaves describe the same entity; symmetric.
+
+    Leaves one of the two on the desk: comparing one leaf with many lays out that one only.
+    """
+    a, b = on_desk(leaves, a, b)
+    # Taken apart once: every unpacking of the tuple counts references to all of its arrays.
+    starts, ids, weights, rarity, values, desk, desk_weights, _ = leaves
     logit = params[BIAS]
     agreeing = 0
     alone = False
     for field in range(int(params[N_FIELDS])):
-        evidence = field_evidence(leaves, params, a, b, field)
+        similarity = field_similarity(
+            starts, ids, weights, values, desk, desk_weights, params, a, b, field
+        )
+        if math.isnan(similarity):
+            continue
+        at = HEADER + field * PER_FIELD
+        evidence = params[at + level_of(similarity)]
+        evidence += rarity_evidence(rarity, params, a, b, field, similarity)
         logit += evidence
         if evidence > 0.0:
             agreeing += 1
-            alone = alone or params[HEADER + field * PER_FIELD + MAY_STAND_ALONE] > 0.0
+            alone = alone or params[at + MAY_STAND_ALONE] > 0.0
     if agreeing < params[EVIDENCE_FIELDS] and not alone:
         return min(logit, TOO_LITTLE_EVIDENCE)
     return logit
 
 
 @njit(types.float64[:, ::1](LEAVES_TYPE, _PARAMS, types.int64[:, ::1]), cache=True)
-def pair_similarities(
-    leaves: Arrays,
-    params: Floats,
-    pairs: npt.NDArray[np.int64],
-) -> Floats:
+def pair_similarities(leaves: Arrays, params: Floats, pairs: Ints) -> Floats:
     """Similarity of every field for every pair: float64[n_pairs, n_fields], NaN where missing."""
+    starts, ids, weights, _, values, desk, desk_weights, _ = leaves
     n_fields = int(params[N_FIELDS])
     out = np.empty((pairs.shape[0], n_fields))
     for i in range(pairs.shape[0]):
+        a, b = on_desk(leaves, pairs[i, 0], pairs[i, 1])
         for field in range(n_fields):
-            out[i, field] = field_similarity(leaves, params, pairs[i, 0], pairs[i, 1], field)
+            out[i, field] = field_similarity(
+                starts, ids, weights, values, desk, desk_weights, params, a, b, field
+            )
     return out

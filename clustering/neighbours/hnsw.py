@@ -161,7 +161,8 @@ class HnswGraph:
     ) -> HnswGraph:
         """The graph that ``state`` was taken of, with the searches of ``config``.
 
-        Raises StoreError when it was made with other settings than ``config``.
+        Raises StoreError when it was made with other settings than ``config``, or by an hnswlib
+        that keeps graphs in another way.
         """
         graph = cls(dimension, config)
         made = [state.scalars.get(name) for name in ("dim", "M", "ef_construction")]
@@ -176,7 +177,12 @@ class HnswGraph:
         inner["label_lookup_external"] = np.arange(count, dtype=np.uint64)
         inner["label_lookup_internal"] = np.arange(count, dtype=np.uint32)
         graph._index = hnswlib.Index.__new__(hnswlib.Index)
-        graph._index.__setstate__((inner,))
+        try:
+            graph._index.__setstate__((inner,))
+        except RuntimeError as error:
+            raise StoreError(
+                f"the neighbour graph cannot be loaded ({error}); rebuild it from the live vectors"
+            ) from error
         graph._index.set_ef(graph.config.ef_search)
         labels = state.arrays["labels"]
         graph._labels = np.full(graph._index.get_max_elements(), NONE, np.int64)

@@ -1,4 +1,4 @@
-"""Dense maps from labels to small integers, and the vectors' common check."""
+"""Dense maps from labels to small integers, and what every index checks of its input."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class LabelMap:
 
     def put(self, label: int, number: int) -> None:
         """Map ``label`` to ``number``; raises DataError when the label is out of range."""
-        if not 0 <= label <= LARGEST:
-            raise DataError(f"label {label} is out of range; use leaf ids, 0 to {LARGEST}")
+        check_label(label)
         self._reserve(label + 1)
         self.values[label] = number
 
@@ -53,6 +52,12 @@ class LabelMap:
             grown = np.full(max(capacity, 2 * len(self.values)), NONE, np.int32)
             grown[: len(self.values)] = self.values
             self.values = grown
+
+
+def check_label(label: int) -> None:
+    """Raise DataError when ``label`` is not in 0 .. LARGEST."""
+    if not 0 <= label <= LARGEST:
+        raise DataError(f"label {label} is out of range; use leaf ids, 0 to {LARGEST}")
 
 
 def unit_vector(vector: npt.NDArray[np.float32], dimension: int) -> npt.NDArray[np.float32]:

@@ -1,7 +1,8 @@
 """Kernels of the token index: posting lists of labels under 64-bit tokens.
 
-One cell stands for one token of one label. It hangs in two lists: the cells of its token (doubly
-linked, so that a cell leaves in constant time however long the list) and the cells of its label.
+The list of a token is one block of a common array, so that a search reads it straight through;
+a full block moves to one of twice the size. Every entry of a list belongs to a cell of its label,
+which knows where the entry is, so an entry leaves in constant time however long the list.
 Tokens are found by open addressing with linear probing (Knuth, The Art of Computer Programming,
 volume 3, section 6.4, algorithms L and R).
 """
@@ -20,24 +21,31 @@ from clustering.neighbours.topk_kernels import LABELS_TYPE, SCORES_TYPE, best_fi
 NONE, END = -1, -2
 
 # Columns of Postings.cells
-LABEL, TOKEN, NEXT, BEFORE, SIBLING = 0, 1, 2, 3, 4
-N_COLUMNS = 5
+TOKEN, POSITION, SIBLING = 0, 1, 2
 
-# Slots of Postings.counts: first number never used, and head of the free list, of both kinds.
-HIGH_CELL, FREE_CELL, HIGH_TOKEN, FREE_TOKEN = 0, 1, 2, 3
-N_COUNTS = 4
+# Columns of Postings.entries
+LABEL, CELL = 0, 1
+
+# Columns of Postings.lists
+START, SIZE, ROOM = 0, 1, 2
+
+# Slots of Postings.counts: first number never used, and head of the free list.
+HIGH_CELL, FREE_CELL, HIGH_TOKEN, FREE_TOKEN, HIGH_ENTRY = 0, 1, 2, 3, 4
+N_COUNTS = 5
 
 
 class Postings(NamedTuple):
     """The arrays of one token index.
 
     first_of: int32[labels], first cell of each label; NONE = not there, END = without tokens.
-    cells: int32[cells, N_COLUMNS], label, token number, next and previous cell of the token, next
-        cell of the label. Free cells are linked by NEXT.
+    cells: int32[cells, 3], token number, place of its entry in the list, next cell of the label.
+        Free cells are linked by SIBLING.
     keys: uint64[tokens], the token of each token number.
-    heads: int32[tokens], its first cell. Free token numbers are linked by it.
-    sizes: int32[tokens], how many cells it has.
+    lists: int32[tokens, 3], where its block starts, how many entries are in it, and how many have
+        room (a power of two). Free token numbers have SIZE 0 and are linked by START.
     table: int32[2**p], token numbers by hash, NONE where empty; at most half full.
+    entries: int32[entries, 2], label and cell. Free blocks are linked by LABEL of their first.
+    free_blocks: int32[32], first free block of 2**i entries, NONE where there is none.
     counts: int32[N_COUNTS].
     sums: float64[labels], zero between calls.
     """
@@ -45,20 +53,23 @@ class Postings(NamedTuple):
     first_of: npt.NDArray[np.int32]
     cells: npt.NDArray[np.int32]
     keys: npt.NDArray[np.uint64]
-    heads: npt.NDArray[np.int32]
-    sizes: npt.NDArray[np.int32]
+    lists: npt.NDArray[np.int32]
     table: npt.NDArray[np.int32]
+    entries: npt.NDArray[np.int32]
+    free_blocks: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     sums: npt.NDArray[np.float64]
 
 
+ROWS_TYPE = types.int32[:, ::1]
 POSTINGS_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
     (
         types.int32[::1],
-        types.int32[:, ::1],
+        ROWS_TYPE,
         types.uint64[::1],
+        ROWS_TYPE,
         types.int32[::1],
-        types.int32[::1],
+        ROWS_TYPE,
         types.int32[::1],
         types.int32[::1],
         types.float64[::1],
@@ -85,14 +96,14 @@ def place_of(postings: Postings, key: np.uint64) -> int:
     return place
 
 
-@njit(types.void(types.int32[::1], types.uint64[::1], types.int32[::1]), cache=True)
+@njit(types.void(types.int32[::1], types.uint64[::1], ROWS_TYPE), cache=True)
 def fill_table(
-    table: npt.NDArray[np.int32], keys: npt.NDArray[np.uint64], sizes: npt.NDArray[np.int32]
+    table: npt.NDArray[np.int32], keys: npt.NDArray[np.uint64], lists: npt.NDArray[np.int32]
 ) -> None:
     """Enter every token in use into an empty table."""
     mask = len(table) - 1
     for token in range(len(keys)):
-        if sizes[token]:
+        if lists[token, SIZE]:
             place = home(table, keys[token])
             while table[place] != NONE:
                 place = (place + 1) & mask
@@ -119,65 +130,135 @@ def clear_place(postings: Postings, place: int) -> None:
         place = probe
 
 
+@njit(types.int64(types.int64), cache=True)
+def kind_of(room: int) -> int:
+    """Which slot of ``free_blocks`` holds blocks of ``room`` entries."""
+    kind = 0
+    while room > 1:
+        room >>= 1
+        kind += 1
+    return kind
+
+
+@njit(types.int64(POSTINGS_TYPE, types.int64), cache=True)
+def take_block(postings: Postings, room: int) -> int:
+    """Start of a free block of ``room`` entries, a power of two."""
+    free_blocks, counts = postings.free_blocks, postings.counts
+    kind = kind_of(room)
+    start = int(free_blocks[kind])
+    if start == NONE:
+        start = int(counts[HIGH_ENTRY])
+        counts[HIGH_ENTRY] += room
+    else:
+        free_blocks[kind] = postings.entries[start, LABEL]
+    return start
+
+
+@njit(types.void(POSTINGS_TYPE, types.int64, types.int64), cache=True)
+def free_block(postings: Postings, start: int, room: int) -> None:
+    """Give a block back."""
+    kind = kind_of(room)
+    postings.entries[start, LABEL] = postings.free_blocks[kind]
+    postings.free_blocks[kind] = start
+
+
+@njit(types.int64(POSTINGS_TYPE, TOKENS_TYPE), cache=True)
+def entries_wanted(postings: Postings, tokens: npt.NDArray[np.uint64]) -> int:
+    """The most entries that adding a label with these tokens can take."""
+    wanted = 0
+    for key in tokens:
+        token = postings.table[place_of(postings, key)]
+        if token == NONE:
+            wanted += 1
+        elif postings.lists[token, SIZE] == postings.lists[token, ROOM]:
+            wanted += 2 * postings.lists[token, ROOM]
+    return wanted
+
+
+@njit(types.int64(POSTINGS_TYPE, types.uint64, types.int64), cache=True)
+def token_for(postings: Postings, key: np.uint64, place: int) -> int:
+    """A new token number, with an empty list, for the token that belongs at ``place``."""
+    lists, counts = postings.lists, postings.counts
+    token = int(counts[FREE_TOKEN])
+    if token == NONE:
+        token = int(counts[HIGH_TOKEN])
+        counts[HIGH_TOKEN] += 1
+    else:
+        counts[FREE_TOKEN] = lists[token, START]
+    postings.keys[token] = key
+    lists[token, START] = take_block(postings, 1)
+    lists[token, SIZE], lists[token, ROOM] = 0, 1
+    postings.table[place] = token
+    return token
+
+
+@njit(types.void(POSTINGS_TYPE, types.int64), cache=True)
+def double_room(postings: Postings, token: int) -> None:
+    """Move the list of a token to a block of twice the size."""
+    lists, entries = postings.lists, postings.entries
+    old, room = lists[token, START], lists[token, ROOM]
+    new = take_block(postings, 2 * room)
+    for i in range(lists[token, SIZE]):
+        entries[new + i, LABEL] = entries[old + i, LABEL]
+        entries[new + i, CELL] = entries[old + i, CELL]
+    free_block(postings, old, room)
+    lists[token, START], lists[token, ROOM] = new, 2 * room
+
+
 @njit(types.void(POSTINGS_TYPE, types.int64, TOKENS_TYPE), cache=True)
 def add_label(postings: Postings, label: int, tokens: npt.NDArray[np.uint64]) -> None:
-    """Add a label that is not there; the arrays have room for all its tokens."""
-    first_of, cells, keys, heads, sizes, table, counts, _ = postings
+    """Add a label that is not there; the arrays have room for all it takes."""
+    first_of, cells, lists = postings.first_of, postings.cells, postings.lists
+    entries, counts = postings.entries, postings.counts
     first_of[label] = END
     for key in tokens:
         place = place_of(postings, key)
-        token = table[place]
+        token = int(postings.table[place])
         if token == NONE:
-            token = counts[FREE_TOKEN]
-            if token == NONE:
-                token = counts[HIGH_TOKEN]
-                counts[HIGH_TOKEN] += 1
-            else:
-                counts[FREE_TOKEN] = heads[token]
-            keys[token], heads[token], sizes[token] = key, NONE, 0
-            table[place] = token
-        elif cells[heads[token], LABEL] == label:
-            # The label was just put in front, so this token is given twice.
+            token = token_for(postings, key, place)
+        size = lists[token, SIZE]
+        if size and entries[lists[token, START] + size - 1, LABEL] == label:
+            # What was just appended is there already: the token is given twice.
             continue
+        if size == lists[token, ROOM]:
+            double_room(postings, token)
         cell = counts[FREE_CELL]
         if cell == NONE:
             cell = counts[HIGH_CELL]
             counts[HIGH_CELL] += 1
         else:
-            counts[FREE_CELL] = cells[cell, NEXT]
-        following = heads[token]
-        cells[cell, LABEL], cells[cell, TOKEN] = label, token
-        cells[cell, NEXT], cells[cell, BEFORE] = following, NONE
+            counts[FREE_CELL] = cells[cell, SIBLING]
+        entry = lists[token, START] + size
+        entries[entry, LABEL], entries[entry, CELL] = label, cell
+        lists[token, SIZE] = size + 1
+        cells[cell, TOKEN], cells[cell, POSITION] = token, size
         cells[cell, SIBLING] = first_of[label]
-        if following != NONE:
-            cells[following, BEFORE] = cell
-        heads[token] = cell
-        sizes[token] += 1
         first_of[label] = cell
 
 
 @njit(types.void(POSTINGS_TYPE, types.int64), cache=True)
 def remove_label(postings: Postings, label: int) -> None:
     """Remove a label that is there, and the tokens that only it had."""
-    first_of, cells, keys, heads, sizes, _, counts, _ = postings
+    first_of, cells, lists = postings.first_of, postings.cells, postings.lists
+    entries, counts = postings.entries, postings.counts
     cell = first_of[label]
     first_of[label] = NONE
     while cell != END:
-        token, following, before = cells[cell, TOKEN], cells[cell, NEXT], cells[cell, BEFORE]
-        if before == NONE:
-            heads[token] = following
-        else:
-            cells[before, NEXT] = following
-        if following != NONE:
-            cells[following, BEFORE] = before
-        sizes[token] -= 1
-        if not sizes[token]:
-            clear_place(postings, place_of(postings, keys[token]))
-            heads[token] = counts[FREE_TOKEN]
+        token, position, sibling = cells[cell, TOKEN], cells[cell, POSITION], cells[cell, SIBLING]
+        start, last = lists[token, START], lists[token, SIZE] - 1
+        # The last entry of the list fills the hole.
+        entries[start + position, LABEL] = entries[start + last, LABEL]
+        entries[start + position, CELL] = entries[start + last, CELL]
+        cells[entries[start + position, CELL], POSITION] = position
+        lists[token, SIZE] = last
+        if not last:
+            clear_place(postings, place_of(postings, postings.keys[token]))
+            free_block(postings, start, lists[token, ROOM])
+            lists[token, START] = counts[FREE_TOKEN]
             counts[FREE_TOKEN] = token
-        cells[cell, NEXT] = counts[FREE_CELL]
+        cells[cell, SIBLING] = counts[FREE_CELL]
         counts[FREE_CELL] = cell
-        cell = cells[cell, SIBLING]
+        cell = sibling
 
 
 @njit(types.int64(POSTINGS_TYPE, TOKENS_TYPE, types.int64, types.int32[::1]), cache=True)
@@ -191,18 +272,17 @@ def rare_tokens(
 
     They are ordered by size, then by token. Returns how many there are.
     """
+    keys, lists = postings.keys, postings.lists
     count = 0
     for key in tokens:
         token = postings.table[place_of(postings, key)]
-        if token == NONE or postings.sizes[token] > max_postings:
+        if token == NONE or lists[token, SIZE] > max_postings:
             continue
-        size = postings.sizes[token]
+        size = lists[token, SIZE]
         at = count
         while at:
             other = rare[at - 1]
-            if postings.sizes[other] < size or (
-                postings.sizes[other] == size and postings.keys[other] <= key
-            ):
+            if lists[other, SIZE] < size or (lists[other, SIZE] == size and keys[other] <= key):
                 break
             at -= 1
         if at and rare[at - 1] == token:
@@ -232,23 +312,22 @@ def find_candidates(
     """
     rare = np.empty(len(tokens), np.int32)
     n_rare = rare_tokens(postings, tokens, max_postings, rare)
-    cells, sums = postings.cells, postings.sums
+    lists, entries, sums = postings.lists, postings.entries, postings.sums
     touched = np.empty(max_work, np.int32)
     n_touched = 0
     work = 0
     for i in range(n_rare):
-        size = postings.sizes[rare[i]]
+        start, size = lists[rare[i], START], lists[rare[i], SIZE]
         work += size
         if work > max_work:
             break
-        cell = postings.heads[rare[i]]
-        while cell != NONE:
-            label = cells[cell, LABEL]
+        rarity = 1.0 / size
+        for entry in range(start, start + size):
+            label = entries[entry, LABEL]
             if sums[label] == 0.0:
                 touched[n_touched] = label
                 n_touched += 1
-            sums[label] += 1.0 / size
-            cell = cells[cell, NEXT]
+            sums[label] += rarity
     held = 0
     for i in range(n_touched):
         held = offer(scores, best, held, sums[touched[i]], touched[i])

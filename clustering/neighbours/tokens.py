@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clustering.errors import ConfigError, DataError
 from clustering.neighbours import Labels, token_kernels
-from clustering.neighbours.labels import LARGEST
+from clustering.neighbours.labels import check_label
 from clustering.neighbours.token_kernels import NONE, Postings
 
 T = TypeVar("T", bound=np.generic)
@@ -25,7 +25,10 @@ class TokenIndex:
     rarest tokens first, and leaves out the tokens that would exceed it.
 
     What it answers depends on the live (label, tokens) pairs only: after a restart, add them again
-    in any order. Memory: 20 bytes per token of a label, about 36 per distinct token, 12 per label.
+    in any order.
+
+    Memory: 12 bytes per label, 20 to 28 per token of a label and 28 to 36 per distinct token; up to
+    twice that while the doubling arrays are half full.
     """
 
     def __init__(self, max_postings: int = 100, max_work: int = 2_000) -> None:
@@ -39,12 +42,13 @@ class TokenIndex:
         self._live = 0
         self._postings = Postings(
             first_of=np.full(64, NONE, np.int32),
-            cells=np.empty((256, token_kernels.N_COLUMNS), np.int32),
+            cells=np.empty((256, 3), np.int32),
             keys=np.empty(128, np.uint64),
-            heads=np.empty(128, np.int32),
-            sizes=np.zeros(128, np.int32),
+            lists=np.zeros((128, 3), np.int32),
             table=np.full(256, NONE, np.int32),
-            counts=np.array([0, NONE, 0, NONE], np.int32),
+            entries=np.empty((512, 2), np.int32),
+            free_blocks=np.full(32, NONE, np.int32),
+            counts=np.array([0, NONE, 0, NONE, 0], np.int32),
             sums=np.zeros(64),
         )
 
@@ -54,11 +58,10 @@ class TokenIndex:
         Repeated tokens count once. Raises DataError when the label is out of range or the tokens
         are not uint64[m].
         """
-        if not 0 <= label <= LARGEST:
-            raise DataError(f"label {label} is out of range; use leaf ids, 0 to {LARGEST}")
+        check_label(label)
         given = _checked(tokens)
         self.remove(label)
-        self._reserve(label, len(given))
+        self._reserve(label, given)
         token_kernels.add_label(self._postings, label, given)
         self._live += 1
 
@@ -90,25 +93,28 @@ class TokenIndex:
         """Number of live labels."""
         return self._live
 
-    def _reserve(self, label: int, n_tokens: int) -> None:
-        """Make room for a label and that many cells and new tokens, doubling what is too small."""
+    def _reserve(self, label: int, tokens: Tokens) -> None:
+        """Make room for a label with these tokens, doubling what is too small."""
         old = self._postings
         if label >= len(old.first_of):
             capacity = max(label + 1, 2 * len(old.first_of))
             first_of = np.full(capacity, NONE, np.int32)
             first_of[: len(old.first_of)] = old.first_of
-            self._postings = old = old._replace(first_of=first_of, sums=np.zeros(capacity))
-        cells = int(old.counts[token_kernels.HIGH_CELL]) + n_tokens
+            old = old._replace(first_of=first_of, sums=np.zeros(capacity))
+        cells = old.counts.item(token_kernels.HIGH_CELL) + len(tokens)
         if cells > len(old.cells):
-            self._postings = old = old._replace(cells=_grown(old.cells, cells))
-        n_keys = int(old.counts[token_kernels.HIGH_TOKEN]) + n_tokens
+            old = old._replace(cells=_grown(old.cells, cells))
+        entries = old.counts.item(token_kernels.HIGH_ENTRY)
+        entries += token_kernels.entries_wanted(old, tokens)
+        if entries > len(old.entries):
+            old = old._replace(entries=_grown(old.entries, entries))
+        n_keys = old.counts.item(token_kernels.HIGH_TOKEN) + len(tokens)
         if n_keys > len(old.keys):
-            keys, sizes = _grown(old.keys, n_keys), _grown(old.sizes, n_keys)
-            table = np.full(2 * (1 << (len(keys) - 1).bit_length()), NONE, np.int32)
-            token_kernels.fill_table(table, keys, sizes)
-            self._postings = old._replace(
-                keys=keys, sizes=sizes, heads=_grown(old.heads, n_keys), table=table
-            )
+            keys, lists = _grown(old.keys, n_keys), _grown(old.lists, n_keys)
+            table = np.full(2 << (len(keys) - 1).bit_length(), NONE, np.int32)
+            token_kernels.fill_table(table, keys, lists)
+            old = old._replace(keys=keys, lists=lists, table=table)
+        self._postings = old
 
 
 def _checked(tokens: Tokens) -> Tokens:

@@ -1,6 +1,6 @@
 """How fast the neighbour indexes are, where the graph overtakes the scan, and what it finds.
 
-Run ``python -m tests.benchmarks.neighbours_bench``; about two minutes on one core. The vectors are
+Run ``python -m tests.benchmarks.neighbours_bench``; half a minute on one core. The vectors are
 like records: groups of five around random centres, arriving in random order.
 """
 
@@ -96,7 +96,7 @@ def crossover(console: Console, largest: int, config: HnswConfig) -> None:
             table.add_column("record: graph / scan")
             table.add_column("recall 5, 25")
         rows = record_like(largest + 1_000, dimension)
-        queries = record_like(largest + 1_000, dimension)[-1_000:]
+        queries = rows[largest:]
         graph, exact = HnswGraph(dimension, config), ExactNeighbours(dimension)
         for n in (10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 60_000, 100_000):
             if n > largest:
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the neighbour indexes.")
     parser.add_argument("--largest", type=int, default=60_000, help="vectors (default 60000)")
     largest = parser.parse_args().largest
-    console = Console()
+    console = Console(width=120)
     scan_against_blas(console)
     crossover(console, largest, HnswConfig())
     growth(console, largest)

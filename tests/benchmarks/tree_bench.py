@@ -12,8 +12,9 @@ import sys
 import time
 
 import numpy as np
+from rich.console import Console
 
-from clustering.grinch.tree import GrinchConfig, GrinchTree
+from clustering.grinch import GrinchConfig, GrinchTree
 from clustering.linkage.average import average
 from clustering.linkage.cosine import cosine
 from eval.dendrogram_purity import dendrogram_purity
@@ -36,6 +37,7 @@ def earlier_neighbours(rows: np.ndarray) -> list[np.ndarray]:
 
 def main(n: int) -> None:
     """Print one line per linkage and setting."""
+    console = Console(width=120)
     rows, labels = noisy_copies(n, WIDTH)
     near = earlier_neighbours(rows)
     settings = {
@@ -57,7 +59,7 @@ def main(n: int) -> None:
             of_nodes[leaves] = labels
             quarters = " ".join(f"{q.mean() * 1e6:6.1f}" for q in np.array_split(took, 4))
             purity = dendrogram_purity(tree.parent[: tree.n_ids], of_nodes)
-            print(f"{linkage.name:8} {name:30} us/insert {quarters}  purity {purity:.4f}")
+            console.print(f"{linkage.name:8} {name:30} us/insert {quarters}  purity {purity:.4f}")
 
 
 if __name__ == "__main__":

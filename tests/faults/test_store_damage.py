@@ -46,8 +46,9 @@ while True:
         fields = b'{"n":%d,"pad":"%s"}' % (n, os.urandom(padding // 2).hex().encode())
         batch.put_record(RecordRow(RecordKey("crm", str(n)), n, n, n.to_bytes(16, "big"), fields))
         batch.put_node(n, NodeRow(-1, -1, -1))
-        batch.put_entity(EntityRow(f"e{batch.new_entity_number()}", n, 1, 1, n, n))
+        batch.put_entity(EntityRow(f"e{n}", n, 1, 1, n, n))
         batch.append_outbox("assignments", str(n).encode(), b"{}")
+    batch.set_next_entity(n + 1)
     batch.count_processed(rows)
     batch.set_position(Position("crm", n + 1, b"{}"))
     batch.commit()
@@ -161,6 +162,19 @@ def test_a_reader_notices_damage_too(dead_store: Path, tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(StoreError):
             read_all(copy)
+
+
+def test_a_record_that_only_looks_cut_short_is_noticed(dead_store: Path, tmp_path: Path) -> None:
+    for kind in ("*.log", "MANIFEST-*"):
+        copy = tmp_path / "db"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(dead_store, copy)
+        path = max(copy.glob(kind), key=lambda path: path.stat().st_size)
+        data = bytearray(path.read_bytes())
+        data[5] ^= 0x40  # the length of the first record, now past the file's end
+        path.write_bytes(data)
+        with pytest.raises(StoreError, match="no longer begins with"):
+            content(copy)
 
 
 def test_a_refused_store_stays_refused(dead_store: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from clustering.grinch.tree import GrinchConfig
+from clustering.grinch import GrinchConfig
 from clustering.linkage import Linkage
 
 EPSILON = 1e-6

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from clustering.grinch import GrinchConfig, GrinchTree
 from clustering.grinch.invariants import check_invariants
-from clustering.grinch.tree import GrinchConfig, GrinchTree
 from clustering.linkage import LINKAGE_SIGNATURE, Linkage
 from clustering.linkage.average import average
 from clustering.linkage.cosine import cosine

@@ -86,6 +86,8 @@ def test_restarts_leave_no_trace(changes: list[Change], stops: set[int], seed: i
         assert len(running.index) == len(running.live)
         assert len(found[0]) == min(5, len(distinct))
         assert set(found[0].tolist()) <= set(running.live)
+        graph = running.index._graph
+        assert graph is None or len(graph) == running.index.distinct
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from clustering.grinch import GrinchConfig
 from clustering.grinch.baselines import ONLINE
-from clustering.grinch.tree import GrinchConfig
 from clustering.linkage.cosine import cosine
 from eval.ablation import Data, Dataset, main, outcomes, run_tree, table_of
 from eval.synthetic import arrival_orders, noisy_copies, sparse_clusters

@@ -11,8 +11,8 @@ import pytest
 from numba import njit
 
 from clustering.errors import ConfigError, DataError
+from clustering.grinch import GrinchConfig, GrinchTree, TreeError
 from clustering.grinch.invariants import check_invariants
-from clustering.grinch.tree import GrinchConfig, GrinchTree, TreeError
 from clustering.linkage import LINKAGE_SIGNATURE, Linkage
 from clustering.linkage.average import average
 from clustering.linkage.cosine import cosine

@@ -105,6 +105,16 @@ def test_a_loaded_graph_goes_on_as_the_running_one_that_is_loaded_too() -> None:
         np.testing.assert_array_equal(running.search(query, 10), loaded.search(query, 10))
 
 
+def test_elements_added_after_each_loading_get_new_layers() -> None:
+    graph = filled(5)
+    seeds = set()
+    for _ in range(3):
+        state = graph.state()
+        seeds.add(state.scalars["seed"])
+        graph = HnswGraph.from_state(state, 8, SMALL)
+    assert len(seeds) == 3
+
+
 def test_a_loaded_graph_still_holds_the_very_vectors() -> None:
     graph = filled(30)
     graph.remove(4)
@@ -140,6 +150,13 @@ def test_any_damage_to_the_bytes_is_found() -> None:
 def test_a_graph_made_with_other_settings_is_refused(dimension: int, config: HnswConfig) -> None:
     with pytest.raises(StoreError, match="was made with"):
         HnswGraph.from_bytes(filled(5).to_bytes(), dimension, config)
+
+
+def test_a_graph_that_hnswlib_will_not_load_is_refused() -> None:
+    state = filled(5).state()
+    newer = State({**state.scalars, "ser_version": 99}, state.arrays)
+    with pytest.raises(StoreError, match="cannot be loaded"):
+        HnswGraph.from_state(newer, 8, SMALL)
 
 
 def test_searches_may_be_set_otherwise_than_when_saved() -> None:

@@ -42,14 +42,11 @@ def test_more_neighbours_than_live_vectors_gives_all_of_them() -> None:
     assert len(index.search(units(1)[0], 10)[0]) == 0
 
 
-def test_a_graph_that_came_apart_is_made_up_for_by_a_scan() -> None:
+def test_a_graph_that_came_apart_is_made_up_for_by_a_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = units(200)
     index = filled(rows, ALWAYS_GRAPH)
-    # Nothing but a handful of tombstoned entry points is left for the graph to walk on.
-    monkey = pytest.MonkeyPatch()
-    monkey.setattr(index._graph, "search", lambda vector, k: np.empty(0, np.int64))
+    monkeypatch.setattr(index._graph, "search", lambda vector, k: np.empty(0, np.int64))
     labels, _ = index.search(rows[5], 20)
-    monkey.undo()
     assert len(labels) == 20
     assert labels[0] == 5
 
@@ -117,6 +114,47 @@ def test_the_graph_is_complete_before_it_is_needed() -> None:
         assert index.approximate == (129 - label >= 100)
         assert index.needs_log == (129 - label >= 25)
     assert len(index) == 0
+
+
+def test_a_vector_renamed_while_the_graph_is_made_is_not_left_out() -> None:
+    config = HybridConfig(crossover=200, graph=GRAPH)
+    rows = units(300)
+    index = HybridNeighbours(16, config)
+    for label in range(100, 205):
+        index.add(label, rows[label])
+    # Not in the graph yet; its new representative is smaller than what was added last.
+    index.add(5, rows[190])
+    index.add(6, rows[191])
+    index.remove(191)
+    for label in range(205, 300):
+        index.add(label, rows[label])
+    assert index.approximate
+    assert index._graph is not None
+    assert len(index._graph) == index.distinct == 200
+    assert index.search(rows[190], 1)[0].tolist() == [5]
+    assert index.search(rows[191], 1)[0].tolist() == [6]
+
+
+def test_an_index_that_shrank_and_grew_again_needs_a_new_snapshot() -> None:
+    index = filled(units(60), HybridConfig(crossover=100, graph=GRAPH))
+    index.roll()
+    for label in range(50):
+        index.remove(label)
+    assert not index.needs_log
+    for label, row in enumerate(units(39)):
+        index.add(label, row)
+        assert not index.needs_log
+    index.add(39, units(40)[39])
+    assert index.snapshot_due
+
+
+def test_adding_the_same_vector_again_leaves_no_tombstone() -> None:
+    rows = units(30)
+    index = filled(rows, ALWAYS_GRAPH)
+    for label, row in enumerate(rows):
+        index.add(label, row)
+    assert index._graph is not None
+    assert index._graph.dead == 0
 
 
 def test_snapshots_fall_due_at_counts_of_changes() -> None:

@@ -78,7 +78,7 @@ def test_a_new_state_is_empty(state: PartitionState) -> None:
 def test_everything_committed_is_loaded_again(state: PartitionState, store: Store) -> None:
     batch = state.batch()
     put_sound_state(batch)
-    assert [batch.new_entity_number() for _ in range(3)] == [0, 1, 2]
+    batch.set_next_entity(3)
     batch.count_processed(3)
     batch.set_position(Position("crm", 3, b'{"offset":30}'))
     batch.set_settings(Settings("f00d", b'{"fields":[]}'))
@@ -141,13 +141,22 @@ def test_records_of_one_source(state: PartitionState) -> None:
 
 
 def test_numbers_of_a_batch_given_up_are_given_again(state: PartitionState) -> None:
-    batch = state.batch()
-    assert (batch.new_entity_number(), batch.append_outbox("t", b"", b"")) == (0, 0)
-    batch = state.batch()
-    assert (batch.new_entity_number(), batch.append_outbox("t", b"", b"")) == (0, 0)
+    for _ in range(2):
+        batch = state.batch()
+        assert batch.next_outbox == 0
+        assert (batch.new_arrival(), batch.append_outbox("t", b"", b"")) == (0, 0)
+        assert batch.next_outbox == 1
     batch.commit()
     batch = state.batch()
-    assert (batch.new_entity_number(), batch.append_outbox("t", b"", b"")) == (1, 1)
+    assert (batch.new_arrival(), batch.append_outbox("t", b"", b"")) == (1, 1)
+
+
+def test_entity_numbers_never_go_back(state: PartitionState) -> None:
+    batch = state.batch()
+    batch.set_next_entity(5)
+    batch.set_next_entity(3)
+    batch.commit()
+    assert state.counters.entity == 5
 
 
 def test_a_batch_commits_once_and_not_after_another(state: PartitionState) -> None:

@@ -140,6 +140,7 @@ class TestDurable:
         fill(rocksdb, {b"a": b"1", b"b": b"1"})
         for _ in range(10):
             next(rocksdb.scan(keys.RECORDS))
+            rocksdb.scan(keys.RECORDS)
         assert rocksdb.stats()["open_scans"] == 0
 
     def test_many_look_ups_do_not_grow_memory(self, rocksdb: RocksDBStore) -> None:
