@@ -245,7 +245,7 @@ class TreeConfig(Section):
         description="Subtrees of more leaves are not rotated or grafted any more; 0 for no cap.",
     )
     single_elimination: bool = Field(
-        default=True, description="Two nodes that refuse each other end the grafts of an insert."
+        default=False, description="Two nodes that refuse each other end the grafts of an insert."
     )
     single_search: bool = Field(
         default=True, description="One neighbour search an insert, shared by all its grafts."
@@ -264,7 +264,7 @@ class NeighboursConfig(Section):
         default=100, description="Candidates kept in an approximate search; more finds more."
     )
     ef_construction: PositiveInt = Field(
-        default=200, description="Candidates kept when a vector is added; more links better."
+        default=100, description="Candidates kept when a vector is added; more links better."
     )
     m: int = Field(default=16, ge=2, le=128, description="Links of a vector in each layer.")
     dimension: int = Field(default=96, ge=8, le=4096, description="Length of the search vectors.")

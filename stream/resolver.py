@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from clustering.entities import Change, Entities, Entity
 from clustering.features.leaves import Leaves
-from clustering.grinch.tree import NONE, GrinchConfig, GrinchTree
+from clustering.grinch import NONE, GrinchConfig, GrinchTree
+from clustering.grinch.invariants import check_invariants
 from clustering.linkage import Linkage
 from clustering.linkage.average import average
 from clustering.linkage.cosine import cosine
@@ -140,8 +141,7 @@ class Resolver:
             near,
             twin,
             embedded.group,
-            unique=self._unique.get(source, NONE),
-            leaves=self._leaves.arrays,
+            self._unique.get(source, NONE),
         )
         self._register(arrival, leaf)
         if embedded.comparable:
@@ -262,9 +262,9 @@ class Resolver:
                 len(records), tree.width
             ),
             groups=[record.embedded.group for record in records],
-            uniques=[self._unique.get(record.source, NONE) for record in records],
-            n_uniques=len(self._unique),
-            leaf_features=self._leaves.arrays,
+            kinds=[self._unique.get(record.source, NONE) for record in records],
+            n_unique=len(self._unique),
+            features=self._leaves,
         )
         live = []
         for number, root, version in entities:
@@ -282,7 +282,7 @@ class Resolver:
 
     def check(self) -> None:
         """Raise TreeError or AssertionError unless everything here agrees."""
-        self._tree.check_invariants()
+        check_invariants(self._tree)
         roots = self._tree.entity_roots().tolist()
         clusters = {frozenset(self._arrival_of[self._tree.leaves(r)].tolist()): r for r in roots}
         held = {entity.members: entity.number for entity in self.entities.live()}
@@ -322,7 +322,11 @@ class Resolver:
         else:
             linkage = cosine() if kind == "cosine" else average()
         return GrinchTree(
-            width, linkage, _tree_config(self.config), n_uniques=len(self._unique)
+            width,
+            linkage,
+            _tree_config(self.config),
+            n_unique=len(self._unique),
+            features=self._leaves,
         )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 
 from clustering.errors import ConfigError
+from clustering.features.leaves import Leaves
 from clustering.grinch.config import GrinchConfig
 from clustering.grinch.hac_kernels import join_most_alike
 from clustering.linkage import Linkage
@@ -50,6 +51,7 @@ def mini_batch_hac(
     if buffer < 2:
         raise ConfigError(f"buffer is {buffer}; joining needs room for at least 2 subtrees")
     n, width = rows.shape
+    nothing = Leaves(0).arrays
     aggregates = np.empty((2 * n - 1, width), np.float32)
     aggregates[:n] = rows
     sizes = np.ones(2 * n - 1, np.int32)
@@ -62,7 +64,7 @@ def mini_batch_hac(
         taken += more
         keep = min(buffer // 2, len(tops)) if taken < n else 1
         new = join_most_alike(
-            aggregates, sizes, parent, tops, keep, new, linkage.kernel, linkage.params
+            aggregates, sizes, parent, tops, keep, new, linkage.kernel, linkage.params, nothing
         )
         tops = tops[:keep].copy()
     return parent

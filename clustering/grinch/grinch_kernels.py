@@ -12,6 +12,7 @@ from numba import njit, types
 
 from clustering.grinch.bound_linkage import BOUND_LINKAGE_TYPE, BoundLinkage
 from clustering.grinch.tree_kernels import (
+    FORBIDDEN,
     GRAFTS_MADE,
     GRAFTS_TRIED,
     HIGH,
@@ -47,9 +48,6 @@ EPSILON = 1e-6
 
 # Values of Rules.restruct
 RESTRUCT_NONE, RESTRUCT_TEXT, RESTRUCT_CODE = 0, 1, 2
-
-# A linkage this low says that a hard fact keeps two nodes apart.
-FORBIDDEN = -1e6
 
 CANDIDATES_TYPE = types.int64[::1]
 
@@ -299,7 +297,14 @@ def graft_step(tree: Tree, rules: Rules, linkage: Kernel, node: int, candidates:
 
 @njit(
     NODE(
-        TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, types.float32[::1], CANDIDATES_TYPE, NODE, types.int64
+        TREE_TYPE,
+        RULES_TYPE,
+        LINKAGE_TYPE,
+        types.float32[::1],
+        CANDIDATES_TYPE,
+        NODE,
+        types.int64,
+        types.int64,
     ),
     cache=True,
 )
@@ -311,8 +316,12 @@ def place_leaf(
     candidates: Nodes,
     twin: int,
     group: int,
+    kind: int,
 ) -> int:
-    """Put in a new leaf, without grafting. Returns its id."""
+    """Put in a new leaf, without grafting. Returns its id.
+
+    kind: column of ``Tree.unique`` that counts it, or -1.
+    """
     leaf = allocate(tree)
     tree.counts[LEAVES] += 1
     tree.parent[leaf] = NONE
@@ -321,6 +330,12 @@ def place_leaf(
     tree.size[leaf] = 1
     for i in range(row.shape[0]):
         tree.aggregates[leaf, i] = row[i] + np.float32(0.0)  # no negative zeros in sums
+    tree.samples[leaf] = NONE
+    if tree.samples.shape[1] > 0:
+        tree.samples[leaf, 0] = leaf
+    tree.unique[leaf] = 0
+    if kind != NONE:
+        tree.unique[leaf, kind] = 1
     tree.score[leaf] = np.nan
     tree.coherent[leaf] = True
     tree.group[leaf] = group
@@ -345,6 +360,7 @@ def place_leaf(
         NODE,
         types.int64,
         types.int64,
+        types.int64,
     ),
     cache=True,
 )
@@ -356,6 +372,7 @@ def insert_leaf(
     candidates: Nodes,
     twin: int,
     group: int,
+    kind: int,
     budget: int,
 ) -> int:
     """Put in a new leaf, then graft from it upwards with the same list of candidates.
@@ -363,7 +380,7 @@ def insert_leaf(
     budget: how many grafts may be made. Returns the leaf's id.
     """
     linkage = bound.linkage
-    leaf = place_leaf(tree, rules, linkage, row, candidates, twin, group)
+    leaf = place_leaf(tree, rules, linkage, row, candidates, twin, group, kind)
     node = int(tree.parent[leaf])
     limit = tree.work[GRAFTS_MADE] + budget
     while node != NONE and tree.work[GRAFTS_MADE] < limit:

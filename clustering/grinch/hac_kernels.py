@@ -1,12 +1,15 @@
-"""Agglomeration of a few tops: always join the two most alike, by the linkage of their sums."""
+"""Agglomeration of a few tops: always join the two most alike, by a linkage that needs only their sums."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
 from clustering.grinch.tree_kernels import Kernel, Nodes
+from clustering.features.leaves import LEAVES_TYPE
 from clustering.linkage import LINKAGE_TYPE
 
 
@@ -20,6 +23,7 @@ from clustering.linkage import LINKAGE_TYPE
         types.int64,
         LINKAGE_TYPE,
         types.float64[::1],
+        LEAVES_TYPE,
     ),
     cache=True,
 )
@@ -32,6 +36,7 @@ def join_most_alike(
     new: int,
     linkage: Kernel,
     params: npt.NDArray[np.float64],
+    leaves: tuple[npt.NDArray[Any], ...],
 ) -> int:
     """Join the most alike two of ``tops`` until ``keep`` are left; ties: the earlier pair.
 
@@ -40,10 +45,11 @@ def join_most_alike(
     Returns the next unused node id. Takes O(m^2) linkages and memory.
     """
     m = len(tops)
+    nodes = (aggregates, np.empty((1, 0), np.int32), sizes)
     alike = np.full((m, m), -np.inf)
     for i in range(m):
         for j in range(i):
-            alike[i, j] = linkage(aggregates, sizes, tops[i], tops[j], params)
+            alike[i, j] = linkage(nodes, leaves, tops[i], tops[j], params)
             alike[j, i] = alike[i, j]
     partner = np.empty(m, np.int64)
     best = np.empty(m)
@@ -67,7 +73,7 @@ def join_most_alike(
         best[j] = -np.inf
         for other in range(m):
             if other != i and tops[other] >= 0:
-                alike[i, other] = linkage(aggregates, sizes, tops[i], tops[other], params)
+                alike[i, other] = linkage(nodes, leaves, tops[i], tops[other], params)
                 alike[other, i] = alike[i, other]
         for other in range(m):
             if tops[other] < 0:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from clustering.grinch.tree import GrinchTree, TreeError
+from clustering.grinch.tree import NONE, GrinchTree, TreeError
 from clustering.grinch.tree_kernels import FREE, HIGH
 
 
@@ -22,6 +22,8 @@ def check_invariants(tree: GrinchTree) -> None:
     leaves = np.flatnonzero(used & (tree.left[:n] < 0))
     if len(leaves) != len(tree):
         raise TreeError(f"{len(leaves)} leaves are in the tree, {len(tree)} are counted")
+    n_unique = tree._tree.unique.shape[1]
+    unique = tree._tree.unique[leaves]
     again = GrinchTree.rebuild(
         tree.linkage,
         replace(tree.config, single_search=True),
@@ -29,12 +31,20 @@ def check_invariants(tree: GrinchTree) -> None:
         tree.left[:n],
         tree.right[:n],
         leaves,
-        tree.aggregates[leaves].reshape(-1, tree.width),
+        tree.aggregates[leaves].reshape(len(leaves), tree.width),
         tree.group[leaves],
+        kinds=np.where(unique.any(axis=1), unique.argmax(axis=1), NONE) if n_unique else None,
+        n_unique=n_unique,
+        features=tree._features,
     )
     for name in ("size", "coherent", "group", "score"):
         mine, other = getattr(tree, name)[:n], getattr(again, name)[:n]
         wrong = np.flatnonzero((mine != other) & ~(np.isnan(mine) & np.isnan(other)))
+        if len(wrong):
+            raise TreeError(f"{name} is not what the links give at nodes {wrong[:10].tolist()}")
+    for name in ("samples", "unique"):
+        of_mine, of_other = getattr(tree._tree, name)[:n], getattr(again._tree, name)[:n]
+        wrong = np.flatnonzero(used & (of_mine != of_other).any(axis=1))
         if len(wrong):
             raise TreeError(f"{name} is not what the links give at nodes {wrong[:10].tolist()}")
     mine, other = tree.aggregates[:n].view(np.int32), again.aggregates[:n].view(np.int32)

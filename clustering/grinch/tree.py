@@ -6,7 +6,7 @@ Grafting", KDD 2019.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from clustering.grinch import grinch_kernels, tree_kernels
 from clustering.grinch.bound_linkage import bind
 from clustering.grinch.config import GrinchConfig
 from clustering.grinch.tree_kernels import NONE, Tree
+from clustering.features.leaves import Leaves
 from clustering.linkage import Linkage
 
 Nodes = npt.NDArray[np.int32]
@@ -54,15 +55,20 @@ class GrinchTree:
         linkage: Linkage,
         config: GrinchConfig | None = None,
         neighbours: NeighbourSearch | None = None,
+        n_unique: int = 0,
+        features: Leaves | None = None,
     ) -> None:
         """An empty tree.
 
         width: length of a leaf's row.
+        n_unique: kinds of leaves of which an entity has at most one (records of a clean source).
+        features: what the linkage knows of the leaves, for one that asks for samples; its owner
+            puts a leaf there before it is inserted (as ``next_leaf``) and drops it after its delete.
         neighbours: searched by grafts when ``config.single_search`` is off, with the sum of the
             rows below a node as the vector; its labels are leaf ids.
         """
-        if width < 1:
-            raise ConfigError(f"width is {width}; a row needs at least one number")
+        if width < 0:
+            raise ConfigError(f"width is {width}; a row cannot have less than no numbers")
         self.width = width
         self.linkage = linkage
         self.config = config if config is not None else GrinchConfig()
@@ -72,7 +78,15 @@ class GrinchTree:
         self._rules = self.config.rules()
         self._bound = bind(linkage.kernel)
         self._row = np.empty(width, np.float32)
-        self._tree = _empty(width, 64, np.ascontiguousarray(linkage.params, np.float64))
+        self._features = Leaves(0) if features is None else features
+        self._tree = _empty(
+            width,
+            linkage.n_samples,
+            n_unique,
+            64,
+            np.ascontiguousarray(linkage.params, np.float64),
+            self._features.arrays,
+        )
 
     @classmethod
     def rebuild(
@@ -86,16 +100,20 @@ class GrinchTree:
         rows: npt.ArrayLike,
         groups: npt.ArrayLike | None = None,
         neighbours: NeighbourSearch | None = None,
+        kinds: npt.ArrayLike | None = None,
+        n_unique: int = 0,
+        features: Leaves | None = None,
     ) -> GrinchTree:
         """The tree with a stored topology; equal bit for bit to the one that was stored.
 
         parent, left, right: int[n], indexed by node id, -1 = none (and where an id is free).
         leaves: int[m], ids of the leaves; rows: float32[m, width]; groups: int64[m], -1 = none.
+        kinds: int[m], as ``kind`` of `insert`.
         Nothing is touched afterwards. Raises TreeError when the links are not a forest.
         """
         leaf_rows = np.asarray(rows, np.float32)
         leaf_ids = np.ascontiguousarray(leaves, np.int64)
-        tree = cls(leaf_rows.shape[1], linkage, config, neighbours)
+        tree = cls(leaf_rows.shape[1], linkage, config, neighbours, n_unique, features)
         links: list[Nodes] = [np.asarray(a, np.int32) for a in (parent, left, right)]
         n = len(links[0])
         tree._reserve(n)
@@ -108,6 +126,11 @@ class GrinchTree:
         arrays.aggregates[leaf_ids] = leaf_rows + np.float32(0.0)
         if groups is not None:
             arrays.group[leaf_ids] = np.asarray(groups, np.int64)
+        arrays.samples[leaf_ids, :1] = leaf_ids[:, None]
+        if kinds is not None and n_unique > 0:
+            columns = np.asarray(kinds, np.int64)
+            counted = columns != NONE
+            arrays.unique[leaf_ids[counted], columns[counted]] = 1
         reached = tree_kernels.restore(arrays, tree._rules, linkage.kernel, leaf_ids)
         used = len(leaf_ids) + int(np.count_nonzero(links[1] != NONE))
         if reached != used:
@@ -174,6 +197,12 @@ class GrinchTree:
         return int(self._tree.counts[tree_kernels.LEAVES])
 
     @property
+    def next_leaf(self) -> int:
+        """The id that the next leaf will get."""
+        counts = self._tree.counts
+        return int(self._tree.free[0] if counts[tree_kernels.FREE] else counts[tree_kernels.HIGH])
+
+    @property
     def n_ids(self) -> int:
         """One more than the highest node id ever used."""
         return int(self._tree.counts[tree_kernels.HIGH])
@@ -184,6 +213,7 @@ class GrinchTree:
         candidates: npt.ArrayLike = (),
         twin: int = NONE,
         group: int = NONE,
+        kind: int = NONE,
     ) -> int:
         """Add a leaf and return its id.
 
@@ -194,6 +224,7 @@ class GrinchTree:
         twin: a leaf with the same content, whose group is ``group``; then candidates are needed
             only where the two may not be together.
         group: int64, content group of the new leaf, -1 = none.
+        kind: which of the kinds that an entity has one leaf of it is, -1 = none.
 
         Raises DataError for a row that is not finite, TreeError for ids that are not leaves.
         """
@@ -210,8 +241,9 @@ class GrinchTree:
             if group == NONE or self._tree.group[twin] != group:
                 raise TreeError(f"leaf {twin} is of group {self._tree.group[twin]}, not {group}")
         self._reserve(2 * len(self) + 2)
+        self._tree = self._tree._replace(leaves=self._features.arrays)
         if self.config.graft and self._neighbours is not None:
-            return self._insert_searching(self._neighbours, near, twin, group)
+            return self._insert_searching(self._neighbours, near, twin, group, kind)
         return int(
             grinch_kernels.insert_leaf(
                 self._tree,
@@ -221,6 +253,7 @@ class GrinchTree:
                 near,
                 twin,
                 group,
+                kind,
                 self._budget() if self.config.graft else 0,
             )
         )
@@ -228,6 +261,7 @@ class GrinchTree:
     def delete(self, leaf: int) -> None:
         """Take a leaf out. Raises TreeError when it is not a leaf of this tree."""
         self._check_leaves(np.array([leaf], np.int64))
+        self._tree = self._tree._replace(leaves=self._features.arrays)
         grinch_kernels.delete_leaf(self._tree, self._rules, self._bound, leaf)
 
     def touched(self) -> Nodes:
@@ -241,6 +275,11 @@ class GrinchTree:
         self._tree.is_touched[nodes] = False
         self._tree.counts[tree_kernels.TOUCHED] = 0
         return nodes
+
+    def roots_near(self, touched: Nodes) -> list[int]:
+        """Roots of the entities that changed, ascending, given what ``touched`` returned."""
+        roots: list[int] = tree_kernels.roots_near(self._tree, touched).tolist()
+        return roots
 
     def leaves(self, node: int) -> Nodes:
         """int32[size[node]]: the leaves at or below a node, left to right."""
@@ -278,11 +317,18 @@ class GrinchTree:
         return np.flatnonzero((tree.size > 0) & tree.coherent & ~above).astype(np.int32)
 
     def _insert_searching(
-        self, neighbours: NeighbourSearch, near: npt.NDArray[np.int64], twin: int, group: int
+        self,
+        neighbours: NeighbourSearch,
+        near: npt.NDArray[np.int64],
+        twin: int,
+        group: int,
+        kind: int,
     ) -> int:
         """Insert with a neighbour search for every graft (the paper's exact variant)."""
         tree, rules, kernel = self._tree, self._rules, self.linkage.kernel
-        leaf = int(grinch_kernels.place_leaf(tree, rules, kernel, self._row, near, twin, group))
+        leaf = int(
+            grinch_kernels.place_leaf(tree, rules, kernel, self._row, near, twin, group, kind)
+        )
         limit = tree.work[tree_kernels.GRAFTS_MADE] + self._budget()
         node = int(tree.parent[leaf])
         while node != NONE and tree.work[tree_kernels.GRAFTS_MADE] < limit:
@@ -319,20 +365,36 @@ class GrinchTree:
         old = self._tree
         if capacity <= len(old.parent):
             return
-        new = _empty(self.width, max(capacity, 2 * len(old.parent)), old.params)
+        new = _empty(
+            self.width,
+            old.samples.shape[1],
+            old.unique.shape[1],
+            max(capacity, 2 * len(old.parent)),
+            old.params,
+            old.leaves,
+        )
         for name in PER_NODE:
             before = getattr(old, name)
             getattr(new, name)[: len(before)] = before
         self._tree = new._replace(counts=old.counts, work=old.work)
 
 
-def _empty(width: int, capacity: int, params: npt.NDArray[np.float64]) -> Tree:
+def _empty(
+    width: int,
+    n_samples: int,
+    n_unique: int,
+    capacity: int,
+    params: npt.NDArray[np.float64],
+    leaves: tuple[npt.NDArray[Any], ...],
+) -> Tree:
     return Tree(
         parent=np.full(capacity, NONE, np.int32),
         left=np.full(capacity, NONE, np.int32),
         right=np.full(capacity, NONE, np.int32),
         size=np.zeros(capacity, np.int32),
         aggregates=np.empty((capacity, width), np.float32),
+        samples=np.full((capacity, n_samples), NONE, np.int32),
+        unique=np.zeros((capacity, n_unique), np.int32),
         score=np.full(capacity, np.nan),
         coherent=np.zeros(capacity, np.bool_),
         group=np.full(capacity, NONE, np.int64),
@@ -342,6 +404,7 @@ def _empty(width: int, capacity: int, params: npt.NDArray[np.float64]) -> Tree:
         counts=np.zeros(tree_kernels.N_COUNTS, np.int64),
         work=np.zeros(tree_kernels.N_WORK, np.int64),
         params=params,
+        leaves=leaves,
     )
 
 

@@ -8,18 +8,22 @@ a tree rebuilt from its topology has the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
+from clustering.features.leaves import LEAVES_TYPE
 from clustering.linkage import LINKAGE_TYPE
 
 Kernel = Callable[..., float]
 Nodes = npt.NDArray[np.int64]
 
 NONE = -1
+
+# A linkage this low says that a hard fact keeps two nodes apart.
+FORBIDDEN = -1e6
 
 # Slots of Tree.counts
 HIGH, FREE, TOUCHED, LEAVES = 0, 1, 2, 3
@@ -36,6 +40,9 @@ class Tree(NamedTuple):
     parent, left, right: int32[capacity], -1 = none.
     size: int32[capacity], leaves below the node, 0 = the id is free.
     aggregates: float32[capacity, width], sum of the rows of the leaves below.
+    samples: int32[capacity, n], the n leaves below that come first in a fixed shuffled order, in
+        that order; -1 behind them.
+    unique: int32[capacity, m], leaves below of each kind of which an entity has at most one.
     score: float64[capacity], linkage of the two children; nan for a leaf.
     coherent: bool[capacity], every inner linkage at or below the node reaches the threshold.
     group: int64[capacity], content group shared by all leaves below, -1 = none or mixed.
@@ -45,6 +52,7 @@ class Tree(NamedTuple):
     counts: int64[N_COUNTS], first id never used, length of ``free``, of ``touched``, and leaves.
     work: int64[N_WORK], operations done so far.
     params: float64[n], parameters of the linkage.
+    leaves: what the linkage knows of the leaves besides their rows (LEAVES_TYPE).
     """
 
     parent: npt.NDArray[np.int32]
@@ -52,6 +60,8 @@ class Tree(NamedTuple):
     right: npt.NDArray[np.int32]
     size: npt.NDArray[np.int32]
     aggregates: npt.NDArray[np.float32]
+    samples: npt.NDArray[np.int32]
+    unique: npt.NDArray[np.int32]
     score: npt.NDArray[np.float64]
     coherent: npt.NDArray[np.bool_]
     group: npt.NDArray[np.int64]
@@ -61,6 +71,7 @@ class Tree(NamedTuple):
     counts: npt.NDArray[np.int64]
     work: npt.NDArray[np.int64]
     params: npt.NDArray[np.float64]
+    leaves: tuple[npt.NDArray[Any], ...]
 
 
 class Rules(NamedTuple):
@@ -82,6 +93,8 @@ TREE_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
         types.int32[::1],
         types.int32[::1],
         types.float32[:, ::1],
+        types.int32[:, ::1],
+        types.int32[:, ::1],
         types.float64[::1],
         types.boolean[::1],
         types.int64[::1],
@@ -91,6 +104,7 @@ TREE_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
         types.int64[::1],
         types.int64[::1],
         types.float64[::1],
+        LEAVES_TYPE,
     ),
     Tree,
 )
@@ -168,9 +182,43 @@ def release(tree: Tree, node: int) -> None:
 
 @njit(types.float64(TREE_TYPE, LINKAGE_TYPE, NODE, NODE), cache=True)
 def link(tree: Tree, linkage: Kernel, a: int, b: int) -> float:
-    """Linkage of two nodes, counted."""
+    """Linkage of two nodes, counted; FORBIDDEN where one entity cannot hold the leaves of both."""
     tree.work[LINKAGES] += 1
-    return linkage(tree.aggregates, tree.size, a, b, tree.params)
+    for kind in range(tree.unique.shape[1]):
+        if tree.unique[a, kind] + tree.unique[b, kind] > 1:
+            return FORBIDDEN
+    nodes = (tree.aggregates, tree.samples, tree.size)
+    return linkage(nodes, tree.leaves, a, b, tree.params)
+
+
+@njit(types.uint32(types.int64), cache=True)
+def shuffled(leaf: int) -> int:
+    """Where a leaf comes in the fixed shuffled order of all leaves; no two come together."""
+    return np.uint32(leaf) * np.uint32(2654435761)
+
+
+@njit(types.boolean(types.int32[:, ::1], NODE, NODE, NODE), cache=True)
+def merge_samples(samples: npt.NDArray[np.int32], a: int, b: int, into: int) -> bool:
+    """Fill one node's sample from those of its two children; returns whether it changed.
+
+    The first n of a union are among the first n of its parts, so this is the sample that the
+    leaves below give, whatever the shape of the tree.
+    """
+    n = samples.shape[1]
+    i = j = 0
+    changed = False
+    for at in range(n):
+        x = samples[a, i] if i < n else NONE
+        y = samples[b, j] if j < n else NONE
+        if y == NONE or (x != NONE and shuffled(x) < shuffled(y)):
+            first = x
+            i += 1
+        else:
+            first = y
+            j += 1
+        changed |= samples[into, at] != first
+        samples[into, at] = first
+    return changed
 
 
 @njit(NODE(TREE_TYPE, NODE), cache=True)
@@ -237,7 +285,8 @@ def replace_child(tree: Tree, parent: int, old: int, new: int) -> None:
 def refresh(tree: Tree, rules: Rules, linkage: Kernel, node: int, stop: int) -> None:
     """Recompute what depends on the children, from ``node`` up to below ``stop`` (-1: to the top).
 
-    Stops early at a node that comes out as it was: nothing above it can change then.
+    The leaves of the nodes below ``stop`` have changed. On the way to the top it stops early at a
+    node that comes out as it was: nothing above it can change then.
     """
     while node != stop and node != NONE:
         a, b = tree.left[node], tree.right[node]
@@ -248,6 +297,11 @@ def refresh(tree: Tree, rules: Rules, linkage: Kernel, node: int, stop: int) -> 
             value = left[i] + right[i]
             changed |= value != total[i]
             total[i] = value
+        for kind in range(tree.unique.shape[1]):
+            count = tree.unique[a, kind] + tree.unique[b, kind]
+            changed |= count != tree.unique[node, kind]
+            tree.unique[node, kind] = count
+        changed |= merge_samples(tree.samples, a, b, node)
         size = tree.size[a] + tree.size[b]
         changed |= size != tree.size[node]
         tree.size[node] = size
@@ -259,7 +313,7 @@ def refresh(tree: Tree, rules: Rules, linkage: Kernel, node: int, stop: int) -> 
         group = tree.group[a] if tree.group[a] == tree.group[b] else NONE
         changed |= group != tree.group[node]
         tree.group[node] = group
-        if not changed:
+        if not changed and stop == NONE:
             break
         node = int(tree.parent[node])
 
@@ -344,6 +398,30 @@ def restore(tree: Tree, rules: Rules, linkage: Kernel, leaves: Nodes) -> int:
             reached += 1
             node = parent
     return reached
+
+
+@njit(types.int64[::1](TREE_TYPE, types.int32[::1]), cache=True)
+def roots_near(tree: Tree, touched: npt.NDArray[np.int32]) -> Nodes:
+    """Roots of the entities that nodes ``touched`` are or are above of, each once.
+
+    A node that is not coherent has been cut out of every entity, so its children may be roots.
+    """
+    found = np.empty(2 * touched.shape[0] + 1, np.int64)
+    n = 0
+    for node in touched:
+        if tree.size[node] == 0:
+            continue
+        if tree.coherent[node]:
+            parent = tree.parent[node]
+            if parent == NONE or not tree.coherent[parent]:
+                found[n] = node
+                n += 1
+        else:
+            for child in (tree.left[node], tree.right[node]):
+                if tree.coherent[child]:
+                    found[n] = child
+                    n += 1
+    return np.unique(found[:n])
 
 
 @njit(types.int32[::1](TREE_TYPE, NODE), cache=True)

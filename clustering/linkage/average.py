@@ -6,6 +6,8 @@ S(a).S(b) / (|a||b|), with no loop over pairs.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -16,13 +18,14 @@ from clustering.linkage.dot_kernels import dot
 
 @njit(LINKAGE_SIGNATURE, cache=True)
 def average_kernel(
-    aggregates: npt.NDArray[np.float32],
-    sizes: npt.NDArray[np.int32],
+    nodes: tuple[npt.NDArray[Any], ...],
+    leaves: tuple[npt.NDArray[Any], ...],
     a: int,
     b: int,
     params: npt.NDArray[np.float64],
 ) -> float:
     """Mean dot product between a leaf of ``a`` and a leaf of ``b``; in [-1, 1] for unit rows."""
+    aggregates, _, sizes = nodes
     return dot(aggregates[a], aggregates[b]) / (float(sizes[a]) * float(sizes[b]))
 
 

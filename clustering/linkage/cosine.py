@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,14 @@ from clustering.linkage.dot_kernels import dot
 
 @njit(LINKAGE_SIGNATURE, cache=True)
 def cosine_kernel(
-    aggregates: npt.NDArray[np.float32],
-    sizes: npt.NDArray[np.int32],
+    nodes: tuple[npt.NDArray[Any], ...],
+    leaves: tuple[npt.NDArray[Any], ...],
     a: int,
     b: int,
     params: npt.NDArray[np.float64],
 ) -> float:
     """Cosine of two aggregate vectors, in [-1, 1]; 0 when either is the zero vector."""
+    aggregates = nodes[0]
     norms = dot(aggregates[a], aggregates[a]) * dot(aggregates[b], aggregates[b])
     if norms <= 0.0:
         return 0.0

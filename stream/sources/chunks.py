@@ -185,13 +185,15 @@ def skip(chunks: Chunks, size: int, crc: int) -> Chunks | None:
             return None
         seen = zlib.crc32(chunk[:size], seen)
         if len(chunk) > size:
-            return None if seen != crc else _chain(chunk[size:], chunks)
+            return None if seen != crc else joined(chunk[size:], chunks)
         size -= len(chunk)
     return None if seen != crc else chunks
 
 
-def _chain(first: bytes, rest: Chunks) -> Chunks:
-    yield first
+def joined(first: bytes, rest: Chunks) -> Chunks:
+    """The first bytes, which may be none, and then the rest."""
+    if first:
+        yield first
     yield from rest
 
 

@@ -67,17 +67,20 @@ def _is_faithful(data: dict[str, Any], raw: bytes) -> bool:
     """Whether orjson surely lost nothing: no key was there twice, no integer was rounded.
 
     Each key ends in a quote and a colon, so as many of these as keys leave none for another; only
-    objects within objects, or such a pair within a text, need the slower decoder.
+    objects within objects, lists, or such a pair within a text need the slower decoder.
     """
-    keys = len(data)
-    if isinstance(fields := data.get("fields"), dict):
+    keys, kinds = len(data), {*map(type, data.values())}
+    if dict in kinds and isinstance(fields := data.get("fields"), dict):
         keys += len(fields)
+        kinds.update(map(type, fields.values()))
         values = [*data.values(), *fields.values()]
     else:
         values = list(data.values())
     if raw.count(b":") != keys and len(_KEY_END.findall(raw)) != keys:
         return False
-    return not any(type(v) is list or (type(v) is float and abs(v) >= _MOST_INT) for v in values)
+    if list in kinds:
+        return False
+    return float not in kinds or all(abs(v) < _MOST_INT for v in values if type(v) is float)
 
 
 def _decode(raw: bytes) -> Any:

@@ -80,11 +80,11 @@ def open_source(
     try:
         if file.is_dir():
             raise IsADirectoryError
-        descriptor = os.open(file, os.O_RDONLY)
-        if not file.is_file():
+        if file.exists() and not file.is_file():
+            descriptor = os.open(file, os.O_RDONLY)
             return _open_pipe(PipeInput(descriptor, str(file)), config, format)
-        magic = os.read(descriptor, len(MAGIC))
-        os.close(descriptor)
+        with file.open("rb") as opened:
+            magic = opened.read(len(MAGIC))
     except OSError as error:
         raise unreadable(file, error) from error
     if follow and magic.startswith(GZIP_MAGIC):

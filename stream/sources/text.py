@@ -19,6 +19,7 @@ from stream.sources.chunks import (
     follow_chunks,
     gunzip,
     head,
+    joined,
     pipe_chunks,
     skip,
 )
@@ -30,6 +31,8 @@ class Input(Protocol):
 
     name: str
     bounded: bool
+    repeatable: bool
+    """whether it can be opened again, at its beginning"""
 
     def open(self, stop: threading.Event) -> Chunks: ...
 
@@ -38,6 +41,8 @@ class Input(Protocol):
 
 class FileInput:
     """A plain or gzipped file; ``follow`` waits for more at its end. See chunks for errors."""
+
+    repeatable = True
 
     def __init__(self, path: Path, follow: bool = False) -> None:
         self.name = str(path)
@@ -65,6 +70,7 @@ class PipeInput:
     """A pipe, which is read once, plain or gzipped."""
 
     bounded = True
+    repeatable = False
 
     def __init__(self, descriptor: int, name: str) -> None:
         self.name = name
@@ -106,14 +112,8 @@ def _unpacked(chunks: Chunks, name: str) -> Chunks:
         first += chunk
         if len(first) >= len(GZIP_MAGIC):
             break
-    whole = _joined(first, chunks)
+    whole = joined(first, chunks)
     yield from gunzip(whole, name) if first.startswith(GZIP_MAGIC) else whole
-
-
-def _joined(first: bytes, rest: Chunks) -> Chunks:
-    if first:
-        yield first
-    yield from rest
 
 
 class TextSource(ABC):
@@ -157,19 +157,17 @@ class TextSource(ABC):
     def _read_once(
         self, position: Position | None, stop: threading.Event
     ) -> Iterator[Operation | None]:
+        if not self._input.repeatable:
+            position = None
         chunks, after = self._input.open(stop), NO_LINE
-        if position is not None and not isinstance(self._input, PipeInput):
+        if position is not None:
             after = Line(b"", position["line"], position["offset"], position["crc"])
             rest = skip(chunks, after.end, after.crc)
             if rest is None:
-                position, after = None, NO_LINE
-                rest = self._input.open(stop)
+                position, after, rest = None, NO_LINE, self._input.open(stop)
             chunks = rest
-        else:
-            position = None
-        yield from self._operations(
-            split_lines(chunks, after, self._config.max_record_size), position
-        )
+        lines = split_lines(chunks, after, self._config.max_record_size)
+        yield from self._operations(lines, position)
 
 
 def position_after(line: Line) -> Position:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from clustering.grinch import GrinchConfig
+from clustering.features.leaves import Leaves
 from clustering.linkage import Linkage
 
 EPSILON = 1e-6
@@ -64,7 +65,8 @@ class Reference:
     def f(self, a: Node, b: Node) -> float:
         rows = np.stack([a.total, b.total]).astype(np.float32)
         sizes = np.array([a.size, b.size], np.int32)
-        return self.linkage.kernel(rows, sizes, 0, 1, self.linkage.params)
+        nodes = (rows, np.empty((2, 0), np.int32), sizes)
+        return self.linkage.kernel(nodes, Leaves(0).arrays, 0, 1, self.linkage.params)
 
     def score(self, node: Node) -> float:
         return self.f(node.left, node.right)

@@ -193,8 +193,9 @@ def test_searching_for_every_graft_keeps_the_invariants(steps, config):
 
 
 @njit(LINKAGE_SIGNATURE)
-def one_clean_record(aggregates, sizes, a, b, params):
+def one_clean_record(nodes, leaves, a, b, params):
     """Average linkage; the last column counts records of which an entity holds at most one."""
+    aggregates, _, sizes = nodes
     if aggregates[a, -1] + aggregates[b, -1] > 1:
         return -1e9
     return (aggregates[a, :-1] * aggregates[b, :-1]).sum() / (sizes[a] * sizes[b])

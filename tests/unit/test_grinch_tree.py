@@ -156,8 +156,9 @@ def test_a_twin_that_may_not_be_joined_goes_the_ordinary_way():
 
 
 @njit(LINKAGE_SIGNATURE)
-def one_clean_record(aggregates, sizes, a, b, params):
+def one_clean_record(nodes, leaves, a, b, params):
     """Average linkage; the last column counts records of which an entity holds at most one."""
+    aggregates, _, sizes = nodes
     if aggregates[a, -1] + aggregates[b, -1] > 1:
         return -1e9
     return (aggregates[a, :-1] * aggregates[b, :-1]).sum() / (sizes[a] * sizes[b])
@@ -251,7 +252,7 @@ def test_refuses_exact_grafts_without_something_to_search():
     with pytest.raises(ConfigError):
         GrinchTree(2, cosine(), GrinchConfig(single_search=False))
     with pytest.raises(ConfigError):
-        GrinchTree(0, cosine())
+        GrinchTree(-1, cosine())
 
 
 def test_rebuilding_refuses_links_that_are_not_a_forest():

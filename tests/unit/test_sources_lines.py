@@ -22,10 +22,7 @@ DATA = b"\xef\xbb\xbfone\r\n\n" + b"long" * 50_000 + b"\ntwo\nlast"
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 65_536, 1 << 20])
 def test_lines_do_not_depend_on_how_the_bytes_arrive(size: int) -> None:
-    if size < 7:
-        data = DATA.replace(b"long" * 50_000, b"long" * 50)
-    else:
-        data = DATA
+    data = DATA.replace(b"long" * 50_000, b"long" * 50) if size < 7 else DATA
 
     got = lines(cut(data, size), limit=100_000)
 

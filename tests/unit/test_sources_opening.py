@@ -16,6 +16,7 @@ from clustering.errors import DataError
 from stream.config import SourceConfig
 from stream.records import Upsert
 from stream.sources import Format, open_source
+from stream.sources.chunks import StoppedError
 from stream.sources.text import PipeInput
 
 CONFIG = SourceConfig()
@@ -29,7 +30,7 @@ def csv_of(delimiter: str) -> bytes:
 
 
 def upserts(path: Path, **options: object) -> list[tuple[str, dict[str, object]]]:
-    got = []
+    got: list[tuple[str, dict[str, object]]] = []
     for operation in open_source(str(path), CONFIG, **options).read(None):  # type: ignore[arg-type]
         assert isinstance(operation, Upsert)
         got.append((operation.key.id, dict(operation.fields)))
@@ -206,8 +207,22 @@ def test_a_silent_pipe_says_that_nothing_came_and_can_be_stopped() -> None:
     os.write(writing, b":2}\n")
     assert next(chunks) == b":2}\n"
 
+    stop.set()
+    with pytest.raises(StoppedError):
+        next(chunks)
     os.close(writing)
     os.close(reading)
+
+
+def test_a_named_pipe_is_read_like_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(csv_of(";"),))
+    writer.start()
+
+    assert upserts(path) == EXPECTED
+
+    writer.join()
 
 
 def test_parquet_values_become_what_json_knows(tmp_path: Path) -> None:
@@ -215,20 +230,22 @@ def test_parquet_values_become_what_json_knows(tmp_path: Path) -> None:
 
     path = tmp_path / "a.parquet"
     moment = dt.datetime(2024, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
-    table = pa.table({
-        "id": pa.array([1, 2], pa.int64()),
-        "day": [dt.date(2024, 5, 6), None],
-        "at": pa.array([moment, None], pa.timestamp("ns", "UTC")),
-        "local": pa.array([moment.replace(tzinfo=None), None], pa.timestamp("ms")),
-        "clock": pa.array([dt.time(1, 2, 3), None], pa.time64("ns")),
-        "price": [Decimal("1.50"), None],
-        "share": [float("nan"), 0.5],
-        "tags": [["a", "b"], []],
-        "days": [[dt.date(2024, 5, 6)], None],
-        "kind": pa.array(["x", "y"]).dictionary_encode(),
-        "bytes": [b"text", None],
-        "old": [True, False],
-    })
+    table = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "day": [dt.date(2024, 5, 6), None],
+            "at": pa.array([moment, None], pa.timestamp("ns", "UTC")),
+            "local": pa.array([moment.replace(tzinfo=None), None], pa.timestamp("ms")),
+            "clock": pa.array([dt.time(1, 2, 3), None], pa.time64("ns")),
+            "price": [Decimal("1.50"), None],
+            "share": [float("nan"), 0.5],
+            "tags": [["a", "b"], []],
+            "days": [[dt.date(2024, 5, 6)], None],
+            "kind": pa.array(["x", "y"]).dictionary_encode(),
+            "bytes": [b"text", None],
+            "old": [True, False],
+        }
+    )
     pq.write_table(table, path)
 
     assert upserts(path) == [
