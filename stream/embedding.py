@@ -54,6 +54,10 @@ class Embedder:
         self._exact = np.array([spec.type in EXACT_TYPES for spec in model.specs])
         self._spaces = model.spaces.astype(np.uint64) << np.uint64(40)
 
+    def with_model(self, model: Model) -> Embedder:
+        """The same by another model of the same fields."""
+        return Embedder(model, self._normaliser)
+
     def bags(self, fields: Mapping[str, Any]) -> Bags:
         """A record's bags, whatever the model."""
         return encode(self.model.specs, self._normaliser.record(fields))

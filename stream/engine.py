@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,19 @@ import orjson
 import xxhash
 
 from clustering.entities import Change
-from clustering.errors import ConfigError, StoreError
+from clustering.errors import ConfigError
 from clustering.features.bags import Bags
 from clustering.features.schema import FieldSpec
 from clustering.fitting import fit_model
 from clustering.model import Model, first_model, with_evidence
-from clustering.neighbours.hybrid import HybridNeighbours
 from clustering.types import RecordKey
-from state.codecs import ADD, EntityRow, NodeTable, Position, RecordRow, Settings
+from state.codecs import EntityRow, NodeTable, Position, RecordRow, Settings
 from state.data_dir import DataDir
-from state.index_files import IndexSnapshot, list_indexes, load_index, save_index
-from state.partition_reader import PartitionContents
+from state.index_files import IndexSnapshot, save_index
 from state.partition_state import Batch, PartitionState
 from stream import messages
 from stream.config import Config, fingerprint, to_field_specs
 from stream.embedding import Embedder
-from stream.normalise import Normaliser
 from stream.records import (
     Bad,
     Delete,
@@ -51,29 +48,8 @@ from stream.records import (
     compare_versions,
     content_hash,
 )
-from stream.resolver import Resolver, Settled, Stored, hybrid_config
-
-
-@dataclass(slots=True)
-class Held:
-    """What is kept in memory of a record."""
-
-    arrival: int
-    leaf: int
-    content_hash: bytes
-    stamp: int | float | str | None
-
-
-def entity_id(number: int) -> str:
-    """The public id of an entity."""
-    return f"E{number}"
-
-
-def entity_number(name: str) -> int:
-    """The number of a public entity id; raises ValueError for what is not one."""
-    if not name.startswith("E"):
-        raise ValueError(name)
-    return int(name[1:])
+from stream.resolver import Resolver, Settled
+from stream.restoring import Held, entity_id, restore, state_settings
 
 
 def scatter(key: RecordKey) -> int:
@@ -103,9 +79,6 @@ class Engine:
         self._data_dir = data_dir
         self._on_event = on_event
         self._specs = to_field_specs(config)
-        self._normaliser = Normaliser(self._specs, config.fields, config.normalise)
-        self._held: dict[RecordKey, Held] = {}
-        self._key_of: dict[int, RecordKey] = {}
         self._load()
 
     # -- operations -----------------------------------------------------------------------------
@@ -142,7 +115,7 @@ class Engine:
         old = self._resolver
         model = self._fitted([bags[i] for i in by_key])
         self._on_event("refit", {"model_version": model.version, "records": len(records)})
-        embedder = Embedder(model, self._normaliser)
+        embedder = self._embedder.with_model(model)
         resolver = Resolver(model, self.config)
         for row, record_bags in zip(records, bags, strict=True):
             held = self._held[row.key]
@@ -358,29 +331,20 @@ class Engine:
     # -- starting -------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        contents = self._state.load()
-        self._positions = contents.positions
-        self._processed = contents.counters.processed
-        self.published = -1
-        if contents.settings is None:
+        counters = self._state.counters
+        if self._state.settings() is None:
             model = self._initial_model()
             batch = self._state.batch()
-            settings = canonical_json(state_settings(self.config))
+            settings = orjson.dumps(state_settings(self.config))
             batch.set_settings(Settings(fingerprint(self.config), settings))
             batch.put_model(model.version, model.to_bytes())
             batch.commit()
-        else:
-            check_settings(self.config, contents.settings.schema)
-            blob = self._state.model(contents.counters.model)
-            if blob is None:
-                raise StoreError(
-                    f"model {contents.counters.model} is missing from the store: restore the newest "
-                    "checkpoint into an empty data directory"
-                )
-            model = Model.from_bytes(blob)
-        self._embedder = Embedder(model, self._normaliser)
-        self._resolver = Resolver(model, self.config)
-        self._restore(contents)
+        restored = restore(self.config, self._state, self._data_dir.index, self._on_event)
+        self._embedder, self._resolver = restored.embedder, restored.resolver
+        self._held, self._key_of = restored.held, restored.key_of
+        self._positions = self._state.positions()
+        self._processed = counters.processed
+        self.published = -1
         if self.refit_due():
             self.refit()
 
@@ -392,77 +356,10 @@ class Engine:
             )
         return read_model(matching.model_file, self._specs)
 
-    def _restore(self, contents: PartitionContents) -> None:
-        records = []
-        for row in self._state.records():
-            self._held[row.key] = Held(row.arrival, row.leaf, row.content_hash, row.stamp)
-            self._key_of[row.arrival] = row.key
-            embedded = self._embedder.embed(self._embedder.bags(orjson.loads(row.fields)))
-            records.append(Stored(row.arrival, row.leaf, row.key.source, embedded))
-        nodes = contents.nodes
-        links = []
-        for column in (nodes.parent, nodes.left, nodes.right):
-            whole = np.full(int(nodes.ids.max()) + 1 if len(nodes.ids) else 0, -1, np.int32)
-            whole[nodes.ids] = column
-            links.append(whole)
-        live = [
-            (entity_number(e.id), e.root, e.version) for e in contents.entities if not e.retired
-        ]
-        index = self._stored_index(contents.counters.index_log)
-        self._resolver.restore(
-            links[0], links[1], links[2], records, live, contents.counters.entity, index
-        )
-
-    def _stored_index(self, end: int) -> HybridNeighbours | None:
-        """The neighbour index as it was, or None when its live vectors are all there is to it."""
-        log = list(self._state.index_log())
-        for path in list_indexes(self._data_dir.index):
-            try:
-                snapshot = load_index(path)
-                if snapshot.sequence > end or end - snapshot.sequence != len(log):
-                    continue
-                index = HybridNeighbours.restore(
-                    snapshot.payload, self._resolver.model.dimension, hybrid_config(self.config)
-                )
-            except StoreError as error:
-                self._on_event("index_damaged", {"path": str(path), "reason": str(error)})
-                continue
-            for row in log:
-                if row.op == ADD:
-                    index.add(row.label, row.vector)
-                else:
-                    index.remove(row.label)
-            return index
-        return None
-
 
 def _cause(operation: Upsert | Delete) -> dict[str, Any]:
     source, name = operation.key
     return {"kind": "record", "source": source, "id": name, "position": operation.position}
-
-
-def state_settings(config: Config) -> dict[str, Any]:
-    """The settings that a stored state depends on: it cannot go on with others."""
-    whole = config.model_dump(mode="json")
-    kept = ("fields", "sources", "normalise", "matching", "model", "tree", "neighbours")
-    return {name: whole[name] for name in kept}
-
-
-def check_settings(config: Config, stored: bytes) -> None:
-    """Raise ConfigError when a state was made with other settings than ``config`` has."""
-    before, now = orjson.loads(stored), orjson.loads(orjson.dumps(state_settings(config)))
-    changed = [
-        f"{section}.{key}: {before[section].get(key)!r} in the data directory, {now[section].get(key)!r} now"
-        for section in now
-        for key in sorted({*before[section], *now[section]})
-        if before[section].get(key) != now[section].get(key)
-    ]
-    if changed:
-        raise ConfigError(
-            "the data directory was made with other settings:\n  "
-            + "\n  ".join(changed)
-            + "\nuse those settings again, or start a new data directory and feed it the records again"
-        )
 
 
 def read_model(path: Path, specs: Sequence[FieldSpec]) -> Model:
@@ -480,4 +377,4 @@ def read_model(path: Path, specs: Sequence[FieldSpec]) -> Model:
     return replace(model, specs=tuple(specs), version=0, fitted_at=0)
 
 
-__all__ = ["Engine", "Held", "check_settings", "entity_id", "entity_number", "state_settings"]
+__all__ = ["Engine", "scatter"]

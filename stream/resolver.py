@@ -272,6 +272,8 @@ class Resolver:
             live.append(Entity(number, version, members))
             self._root_of[number] = root
         self.entities.restore(live, next_entity)
+        if index is None and self._index.needs_log:
+            self.roll_index()
 
     def roll_index(self) -> None:
         """Take a snapshot of the neighbour index now, if it is one that needs any."""
