@@ -14,20 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from clustering.errors import DataError
 from state.codecs import Settings
 from state.data_dir import DataDir, open_data_dir
 from state.partition_reader import PartitionReader
 from state.partition_state import PartitionState
 from state.rocksdb_store import RocksDBReader, RocksDBStore
-from stream.config import Config, FieldConfig, to_field_specs
+from stream.config import Config, load_config, to_field_specs
 from stream.engine import Engine
 from stream.init_file import to_fields
 from stream.messages import ASSIGNMENTS, DEAD_LETTERS, ENTITY_UPDATES
 from stream.profile import profile
-from stream.records import Operation, Upsert
+from stream.records import Bad, BadReason, Operation, Upsert
 from stream.sinks import JsonlSinks
 from stream.sources import Source
 
@@ -39,12 +37,14 @@ PROFILED_RECORDS = 500
 class Observer:
     """What a run tells whoever watches it.
 
+    opened: called with the partition before anything is read into it.
     batch: called after each published batch with the number of operations in it.
     event: called with a name and details of what does not happen every day.
     """
 
-    batch: Callable[[int], None] = lambda done: None
-    event: Callable[[str, dict[str, Any]], None] = lambda name, details: None
+    opened: Callable[[Partition], None] = lambda *_: None
+    batch: Callable[[int], None] = lambda *_: None
+    event: Callable[[str, dict[str, Any]], None] = lambda *_: None
 
 
 @dataclass
@@ -168,31 +168,61 @@ def first_operations(operations: Iterator[Operation | None]) -> list[Operation]:
     return found
 
 
-def stored_fields(settings: Settings | None) -> dict[str, FieldConfig]:
-    """The fields that a data directory was made with."""
+def upserted(operations: Iterable[Operation]) -> list[Upsert]:
+    """Those of the operations that bring a record."""
+    return [operation for operation in operations if isinstance(operation, Upsert)]
+
+
+def check_readable(first: Sequence[Operation], name: str) -> None:
+    """Raise DataError when none of the first operations of an input brings a record.
+
+    name: of the input, for the message.
+    """
+    if upserted(first):
+        return
+    bad = next((operation for operation in first if isinstance(operation, Bad)), None)
+    why = "it is empty" if bad is None else f"{bad.detail}"
+    advice = ""
+    if bad is not None and bad.reason is BadReason.MISSING_ID:
+        advice = "; name the field that holds it: source.id_field in the configuration"
+    raise DataError(f"{name}: none of its first records can be read: {why}{advice}")
+
+
+def stored_config(settings: Settings) -> Config:
+    """The configuration that a data directory was made with, as far as it depends on it."""
+    return Config.model_validate_json(settings.schema)
+
+
+def config_for(path: Path | None, root: Path) -> Config:
+    """The configuration of a run: from a file, or as the data directory has it, or the defaults.
+
+    What the environment sets comes first. Raises ConfigError.
+    """
+    config = load_config(path)
+    settings = read_settings(root) if path is None else None
     if settings is None:
-        return {}
-    fields = orjson.loads(settings.schema)["fields"]
-    return {name: FieldConfig.model_validate_json(orjson.dumps(f)) for name, f in fields.items()}
+        return config
+    defaults, stored = Config(), stored_config(settings)
+    kept = {
+        name: getattr(stored, name)
+        for name in stored.model_fields_set
+        if getattr(config, name) == getattr(defaults, name)
+    }
+    return config.model_copy(update=kept)
 
 
-def with_fields(
-    config: Config, settings: Settings | None, first: Sequence[Operation]
-) -> Config:
+def with_fields(config: Config, settings: Settings | None, first: Sequence[Operation]) -> Config:
     """The configuration with its fields decided: as given, as stored, or from first records.
 
     Raises DataError when nothing says what to compare.
     """
     if to_field_specs(config):
         return config
-    fields = stored_fields(settings)
-    if not fields:
-        records = [o.fields for o in first if isinstance(o, Upsert)]
-        if not records:
-            raise DataError(
-                "no readable record to decide the fields' types from; check the input, or name the "
-                "fields in a configuration (graftd init writes one)"
-            )
+    if settings is not None:
+        fields = stored_config(settings).fields
+    else:
+        check_readable(first, "the input")
+        records = [record.fields for record in upserted(first)]
         fields = to_fields(profile(records, config.source.reserved))
     config = config.model_copy(update={"fields": fields})
     if not to_field_specs(config):
@@ -236,6 +266,8 @@ def run(
     config = with_fields(config, settings, first)
     partition = Partition.open(config, root, observer)
     try:
+        if observer is not None:
+            observer.opened(partition)
         for source in sources:
             partition.consume(source, stop, begun.get(source.name))
             if stop.is_set():
@@ -247,4 +279,15 @@ def run(
     return partition
 
 
-__all__ = ["Observer", "Partition", "batches", "run", "with_fields"]
+__all__ = [
+    "Observer",
+    "Partition",
+    "batches",
+    "check_readable",
+    "config_for",
+    "first_operations",
+    "run",
+    "stored_config",
+    "upserted",
+    "with_fields",
+]

@@ -28,8 +28,9 @@ Floats = npt.NDArray[np.float64]
 # What levels a match has before any data: mostly equal, seldom quite different.
 MATCH_PRIOR = np.array([0.02, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.55])
 
-# Strength of priors, in pairs: so many for each pair of the class, and so many besides.
-MATCH_STRENGTH = (0.4, 5.0)
+# Strength of priors, in pairs: so many besides, and so many for each pair of the class. How many
+# the latter are for matches is the caller's, field by field.
+MATCH_BASE = 5.0
 NEAR_MISS_STRENGTH = (0.5, 20.0)
 OTHER_STRENGTH = (0.3, 20.0)
 
@@ -96,7 +97,7 @@ def _fit(
     boost: Floats,
     start: Floats,
     shares: Floats,
-    priors: dict[int, tuple[Floats, tuple[float, float]]],
+    priors: dict[int, tuple[Floats, tuple[Floats | float, float]]],
     outside: float,
     data: Floats,
 ) -> Mixture:
@@ -124,12 +125,18 @@ def _fit(
 
 
 def over_all_pairs(
-    candidates: Levels, boost: Floats, random: Levels, n_records: int, n_pairs: float
+    candidates: Levels,
+    boost: Floats,
+    random: Levels,
+    alike: Floats,
+    n_records: int,
+    n_pairs: float,
 ) -> Mixture:
     """Mixture over all ``n_pairs`` pairs, of which ``candidates`` are looked at one by one.
 
     candidates, random: int64[n, n_fields], levels of candidate and of random pairs, -1 missing.
     boost: float64[n_candidates], rarity evidence for a match, nats.
+    alike: float64[n_fields] > 0, how firmly matches are expected to be alike in each field.
     """
     random_counts, candidate_counts = level_counts(random), level_counts(candidates)
     unlike = _normalised(random_counts + 0.5)
@@ -140,13 +147,15 @@ def over_all_pairs(
         boost,
         np.stack([match, unlike, near]),
         np.array([0.3 * n_records, n_pairs, 0.5 * len(candidates)]),
-        {0: (match, MATCH_STRENGTH), 2: (unlike, NEAR_MISS_STRENGTH)},
+        {0: (match, (alike[:, None], MATCH_BASE)), 2: (unlike, NEAR_MISS_STRENGTH)},
         max(n_pairs - len(candidates), 0.0),
         random_counts + candidate_counts + 1.0,
     )
 
 
-def over_candidates(candidates: Levels, boost: Floats, random: Levels) -> Mixture:
+def over_candidates(
+    candidates: Levels, boost: Floats, random: Levels, alike: Floats
+) -> Mixture:
     """Mixture over the candidate pairs alone; arguments as in `over_all_pairs`."""
     random_counts, candidate_counts = level_counts(random), level_counts(candidates)
     unlike = _normalised(random_counts + 0.5)
@@ -156,7 +165,7 @@ def over_candidates(candidates: Levels, boost: Floats, random: Levels) -> Mixtur
         boost,
         np.stack([match, unlike]),
         np.array([0.1, 0.9]),
-        {0: (match, MATCH_STRENGTH), 1: (unlike, OTHER_STRENGTH)},
+        {0: (match, (alike[:, None], MATCH_BASE)), 1: (unlike, OTHER_STRENGTH)},
         0.0,
         random_counts + candidate_counts + 1.0,
     )

@@ -1,0 +1,5 @@
+"""`python -m stream.cli` is `graftd`."""
+
+from stream.cli import main
+
+main()
