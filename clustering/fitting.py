@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from clustering.features.bags import Bags
@@ -20,9 +21,9 @@ from clustering.linkage.learned_kernels import (
     RARITY_FULL,
     pair_similarities,
 )
-from clustering.linkage.logistic import Evidence, fit
+from clustering.linkage.logistic import Evidence, fit, score
 from clustering.linkage.mixture import over_all_pairs, over_candidates
-from clustering.model import Model, first_model, with_evidence
+from clustering.model import FIRST_COSINE_THRESHOLD, Model, first_model, with_evidence
 from clustering.neighbours.exact import ExactNeighbours
 
 Pairs = npt.NDArray[np.int64]
@@ -45,6 +46,8 @@ ALIKE = {
     FieldType.NUMBER: 1.25,
     FieldType.TEXT: 0.3,
 }
+# Cosines that a calibrated threshold may take.
+CALIBRATED_COSINES = (0.3, 0.98)
 # How the logits of the two mixtures are averaged.
 SHARE_OF_ALL_PAIRS = 0.67
 
@@ -119,6 +122,28 @@ def _by_em(
     return fit(levels, rarity, expit(logits), start)
 
 
+def _calibrated(model: Model, bags: Sequence[Bags], pairs: Pairs, seen: _Observed) -> Model:
+    """The model with the cosine at which its own match probabilities cross one half.
+
+    One-dimensional logistic regression of the probabilities on the cosines of search vectors.
+    """
+    needed = np.unique(pairs)
+    vectors = np.array([model.vector(model.weigh(bags[i])) for i in needed.tolist()])
+    place = np.searchsorted(needed, pairs)
+    cosines = (vectors[place[:, 0]] * vectors[place[:, 1]]).sum(axis=1).astype(np.float64)
+    probability = expit(score(seen.levels, seen.rarity, model.evidence))
+
+    def loss(line: Floats) -> float:
+        logit = line[0] * (cosines - line[1])
+        return float((np.logaddexp(0.0, logit) - probability * logit).sum())
+
+    lowest, highest = CALIBRATED_COSINES
+    start = np.array([10.0, FIRST_COSINE_THRESHOLD])
+    bounds = [(1.0, 200.0), (lowest, highest)]
+    found = minimize(loss, start, method="L-BFGS-B", bounds=bounds).x
+    return replace(model, cosine_threshold=float(found[1]))
+
+
 def fit_model(
     specs: Sequence[FieldSpec],
     bags: Sequence[Bags],
@@ -144,7 +169,8 @@ def fit_model(
         return model
     near = _Observed(leaves, model, pairs)
     random = _Observed(leaves, model, _random_pairs(len(bags), generator))
-    return with_evidence(model, _by_em(specs, near, random, len(bags), len(anchors)))
+    fitted = with_evidence(model, _by_em(specs, near, random, len(bags), len(anchors)))
+    return _calibrated(fitted, bags, pairs, near)
 
 
 def train_model(model: Model, bags: Sequence[Bags], labels: Pairs, seed: int) -> Model:

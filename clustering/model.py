@@ -48,6 +48,8 @@ _FIRST = {
     FieldType.EMAIL: (-1.5, 6.5),
     FieldType.IDENTIFIER: (-1.5, 6.5),
 }
+# The cosine at which a match is as likely as not, before pairs have been seen.
+FIRST_COSINE_THRESHOLD = 0.75
 # Where a level lies between a type's strongest disagreement (0) and agreement (1).
 _FIRST_SHAPE = np.array([0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0])
 
@@ -66,6 +68,7 @@ class Model:
     search_weights: float64[n_fields] > 0, each field's share in the search vector.
     dimension: length of the search vector.
     evidence_fields: how many fields must agree unless one that may stand alone does.
+    cosine_threshold: cosine of two search vectors at which a match is as likely as not.
     """
 
     specs: tuple[FieldSpec, ...]
@@ -76,6 +79,7 @@ class Model:
     search_weights: npt.NDArray[np.float64]
     dimension: int
     evidence_fields: int
+    cosine_threshold: float = FIRST_COSINE_THRESHOLD
 
     @property
     def spaces(self) -> npt.NDArray[np.int32]:
@@ -126,6 +130,7 @@ class Model:
             "dimension": self.dimension,
             "evidence_fields": self.evidence_fields,
             "bias": self.evidence.bias,
+            "cosine_threshold": self.cosine_threshold,
         }
         f = self.frequencies
         file = io.BytesIO()
@@ -176,6 +181,7 @@ class Model:
                     arrays["search_weights"],
                     head["dimension"],
                     head["evidence_fields"],
+                    head["cosine_threshold"],
                 )
         except (ValueError, KeyError, OSError, EOFError) as error:
             raise DataError(f"this is not a graftd model, or it is damaged: {error}") from error

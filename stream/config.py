@@ -283,9 +283,6 @@ class StateConfig(Section):
     sync: bool = Field(
         default=True, description="Wait for the disk at each write, so that a power cut loses none."
     )
-    checkpoint_every_records: PositiveInt = Field(
-        default=50_000, description="Records between two checkpoints."
-    )
 
 
 class OutputConfig(Section):

@@ -35,8 +35,8 @@ TOKEN_CANDIDATES = 10
 FLOOR_NATS = 4.0
 FLOOR_SHARE = 0.6
 
-# Least cosine within an entity when the configuration leaves it open.
-COSINE_THRESHOLD = 0.75
+# Least number of changes of the neighbour index between two snapshots of it.
+SNAPSHOT_INTERVAL = 10_000
 
 
 class IndexEvent(NamedTuple):
@@ -72,15 +72,15 @@ class Stored(NamedTuple):
     embedded: Embedded
 
 
-def threshold_of(config: Config) -> float:
-    """Least linkage within an entity: probability one half for the learned linkage by default."""
+def threshold_of(config: Config, model: Model) -> float:
+    """Least linkage within an entity; by default that of a match as likely as not."""
     if config.matching.threshold != "auto":
         return float(config.matching.threshold)
-    return 0.0 if config.matching.linkage == "learned" else COSINE_THRESHOLD
+    return 0.0 if config.matching.linkage == "learned" else model.cosine_threshold
 
 
-def _tree_config(config: Config) -> GrinchConfig:
-    threshold = threshold_of(config)
+def _tree_config(config: Config, model: Model) -> GrinchConfig:
+    threshold = threshold_of(config, model)
     learned_linkage = config.matching.linkage == "learned"
     tree = config.tree
     return GrinchConfig(
@@ -100,7 +100,7 @@ def hybrid_config(config: Config) -> HybridConfig:
     """Settings of the neighbour index."""
     n = config.neighbours
     graph = HnswConfig(m=n.m, ef_construction=n.ef_construction, ef_search=n.ef_search)
-    return HybridConfig(crossover=n.exact_below, graph=graph)
+    return HybridConfig(n.exact_below, graph, SNAPSHOT_INTERVAL)
 
 
 class Resolver:
@@ -326,7 +326,7 @@ class Resolver:
         return GrinchTree(
             width,
             linkage,
-            _tree_config(self.config),
+            _tree_config(self.config, self.model),
             n_unique=len(self._unique),
             features=self._leaves,
         )

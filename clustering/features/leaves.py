@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-LEAVES_TYPE = types.Tuple(
+LEAVES_TYPE = types.Tuple(  # type: ignore[no-untyped-call]
     (
         types.int64[:, ::1],
         types.int32[::1],

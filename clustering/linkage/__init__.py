@@ -16,7 +16,9 @@ from numba import types
 
 from clustering.features.leaves import LEAVES_TYPE
 
-NODES_TYPE = types.Tuple((types.float32[:, ::1], types.int32[:, ::1], types.int32[::1]))
+NODES_TYPE = types.Tuple(  # type: ignore[no-untyped-call]
+    (types.float32[:, ::1], types.int32[:, ::1], types.int32[::1])
+)
 LINKAGE_SIGNATURE = types.float64(
     NODES_TYPE, LEAVES_TYPE, types.int64, types.int64, types.float64[::1]
 )

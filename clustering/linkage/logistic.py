@@ -41,6 +41,19 @@ def _design(levels: npt.NDArray[np.int64], rarity: Floats) -> Floats:
     return np.concatenate([steps, rarity[:, :, None]], axis=2).reshape(len(levels), -1)
 
 
+def score(levels: npt.NDArray[np.int64], rarity: Floats, evidence: Evidence) -> Floats:
+    """Logits of pairs: float64[n_pairs]; arguments as in `fit`."""
+    steps = np.concatenate(
+        [
+            evidence.weights[:, :1],
+            np.diff(evidence.weights, axis=1),
+            evidence.slopes[:, None],
+        ],
+        axis=1,
+    )
+    return np.asarray(_design(levels, rarity) @ steps.ravel() + evidence.bias)
+
+
 def fit(
     levels: npt.NDArray[np.int64], rarity: Floats, probability: Floats, start: Evidence
 ) -> Evidence:
@@ -71,4 +84,4 @@ def fit(
     return Evidence(float(found[-1]), np.cumsum(table[:, :N_LEVELS], axis=1), table[:, N_LEVELS])
 
 
-__all__ = ["Evidence", "fit"]
+__all__ = ["Evidence", "fit", "score"]

@@ -61,7 +61,7 @@ class Mixture:
         for row in raw:
             for field in range(row.shape[0]):
                 row[field] = isotonic_regression(row[field], weights=self.counts[field]).x
-        return raw
+        return np.asarray(raw)
 
     def logits(self, levels: Levels, boost: Floats) -> Floats:
         """Log-odds of a match for each pair: float64[n_pairs]."""

@@ -54,10 +54,13 @@ def run(
     from the first records. SIGTERM and SIGINT end the run in good order.
     """
     with _stopping() as stop:
-        from stream.cli.progress import Watch
-        from stream.run import config_for
-        from stream.run import run as run_sources
-        from stream.sources import open_source
+        from stream.cli.printing import console
+
+        with console(stderr=True).status("starting (compiles its kernels the first time)"):
+            from stream.cli.progress import Watch
+            from stream.run import config_for
+            from stream.run import run as run_sources
+            from stream.sources import open_source
 
         settings = config_for(config, data_dir)
         last = len(inputs) - 1

@@ -76,7 +76,10 @@ def why_tables(result: Why) -> Iterator[RenderableType]:
     else:
         yield f"probability that these two are one entity: {_percent(evidence.probability)}"
     if result.together:
-        yield f"they are together in {result.entity_a}"
+        unlike = evidence.probability is not None and evidence.probability < 0.5
+        yield f"they are together in {result.entity_a}" + (
+            ", brought together by other records of it" if unlike else ""
+        )
     else:
         yield f"they are apart, in {result.entity_a} and {result.entity_b}"
     if result.meet is not None:
