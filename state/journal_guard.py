@@ -23,6 +23,7 @@ import orjson
 import xxhash
 
 from clustering.errors import StoreError
+from state.files import write_atomically
 
 NAME = "GUARD"
 _PAGE = 4096
@@ -52,7 +53,7 @@ class JournalGuard:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._digests: dict[str, tuple[int, xxhash.xxh3_128]] = {}
-        self._page = os.open(directory / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        self._page = -1
 
     def record(self, sequence: int, durable: bool = False) -> None:
         """Note that everything up to `sequence` is committed; durable syncs the note itself."""
@@ -64,13 +65,23 @@ class JournalGuard:
         ]
         body = orjson.dumps([sequence, *journals])
         text = b"%s %s\n" % (xxhash.xxh3_64_hexdigest(body).encode(), body)
-        os.pwrite(self._page, text.ljust(_PAGE), 0)
+        self._write(text.ljust(_PAGE))
         if durable:
             os.fsync(self._page)
 
     def close(self) -> None:
         """Close the note's file."""
-        os.close(self._page)
+        if self._page >= 0:
+            os.close(self._page)
+
+    def _write(self, page: bytes) -> None:
+        """Rewrite the page; the first one appears whole, as an empty one would look damaged."""
+        if self._page < 0:
+            path = self._directory / NAME
+            if not path.exists():
+                write_atomically(path, page)
+            self._page = os.open(path, os.O_RDWR)
+        os.pwrite(self._page, page, 0)
 
     def _digest(self, name: str) -> tuple[int, xxhash.xxh3_128]:
         """Size and digest of a journal as it is now, reading only what it grew by."""

@@ -49,7 +49,7 @@ from stream.records import (
     content_hash,
 )
 from stream.resolver import Resolver, Settled
-from stream.restoring import Held, entity_id, restore, state_settings
+from stream.restoring import Held, drop_uncommitted, entity_id, restore, state_settings
 
 
 def scatter(key: RecordKey) -> int:
@@ -65,7 +65,7 @@ class Engine:
         config: Config,
         state: PartitionState,
         data_dir: DataDir,
-        on_event: Callable[[str, dict[str, Any]], None] = lambda name, details: None,
+        on_event: Callable[[str, dict[str, Any]], None] = lambda *_: None,
     ) -> None:
         """Take over what the state holds.
 
@@ -79,6 +79,10 @@ class Engine:
         self._data_dir = data_dir
         self._on_event = on_event
         self._specs = to_field_specs(config)
+        self._embedder: Embedder
+        self._resolver: Resolver
+        self._held: dict[RecordKey, Held]
+        self._key_of: dict[int, RecordKey]
         self._load()
 
     # -- operations -----------------------------------------------------------------------------
@@ -339,6 +343,7 @@ class Engine:
             batch.set_settings(Settings(fingerprint(self.config), settings))
             batch.put_model(model.version, model.to_bytes())
             batch.commit()
+        drop_uncommitted(self._data_dir.index, counters.index_log)
         restored = restore(self.config, self._state, self._data_dir.index, self._on_event)
         self._embedder, self._resolver = restored.embedder, restored.resolver
         self._held, self._key_of = restored.held, restored.key_of

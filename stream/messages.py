@@ -107,8 +107,9 @@ class DeadLetter(_Message):
     raw: str = Field(description="The input as it came; its beginning if longer than 64 KiB.")
     encoding: Literal["utf-8", "base64"] = Field(description="How `raw` is written.")
     raw_bytes: NonNegativeInt = Field(description="Length of the whole input in bytes.")
-    raw_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = Field(
-        description="SHA-256 of the whole input, in hexadecimal digits."
+    raw_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(
+        description="SHA-256 of the whole input, in hexadecimal digits; null when it was too long "
+        "to be kept whole."
     )
 
 
@@ -175,7 +176,7 @@ def assignment(seq: int, key: RecordKey, entity_id: str | None, version: int | N
 
 def dead_letter(seq: int, bad: Bad) -> bytes:
     """A DeadLetter as JSON."""
-    raw, encoding = _readable(bad.raw)
+    raw, encoding = _readable(bad.raw, bad.left_out > 0)
     return orjson.dumps(
         {
             "schema": _DEAD_LETTER,
@@ -187,8 +188,8 @@ def dead_letter(seq: int, bad: Bad) -> bytes:
             "key": None if bad.key is None else {"source": bad.key.source, "id": bad.key.id},
             "raw": raw,
             "encoding": encoding,
-            "raw_bytes": len(bad.raw),
-            "raw_sha256": hashlib.sha256(bad.raw).hexdigest(),
+            "raw_bytes": len(bad.raw) + bad.left_out,
+            "raw_sha256": None if bad.left_out else hashlib.sha256(bad.raw).hexdigest(),
         }
     )
 
@@ -219,13 +220,13 @@ def _members(arrivals: Iterable[int], keys: Mapping[int, RecordKey]) -> list[dic
     return [{"source": key.source, "id": key.id} for key in ordered]
 
 
-def _readable(raw: bytes) -> tuple[str, str]:
-    """The beginning of the bytes as text, and how it is encoded."""
+def _readable(raw: bytes, cut: bool) -> tuple[str, str]:
+    """The beginning of the bytes as text, and how it is encoded. cut: whether they go on."""
     beginning = raw[:MAX_RAW]
     try:
         return beginning.decode(), "utf-8"
     except UnicodeDecodeError as error:
-        cut_character = len(raw) > MAX_RAW and error.reason == "unexpected end of data"
+        cut_character = (cut or len(raw) > MAX_RAW) and error.reason == "unexpected end of data"
         if cut_character:
             return beginning[: error.start].decode(), "utf-8"
     return base64.b64encode(beginning).decode(), "base64"

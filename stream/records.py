@@ -94,6 +94,8 @@ class Bad:
     key: RecordKey | None
     """of which record, when that much could be read"""
     position: Position
+    left_out: int = 0
+    """bytes of the input that ``raw`` lacks"""
 
 
 Operation = Upsert | Delete | Bad
@@ -158,19 +160,25 @@ def content_hash(fields: Mapping[str, Value]) -> bytes:
 def compare_versions(a: Version, b: Version) -> int:
     """-1 when version ``a`` is older than ``b``, 1 when it is newer, else 0.
 
-    Numbers compare as numbers, also those written as text (``"10"`` is newer than ``"9"``), and
-    ISO 8601 dates and times as moments (UTC where they name no offset). Anything else, and a pair
-    of different kinds, compares as text. None is neither older nor newer than any version, since
-    nothing is known of it: the last one to arrive counts.
+    Numbers compare as numbers, also those written as text (``"10"`` is newer than ``"9"``), ISO
+    8601 dates and times as moments (UTC where they name no offset), anything else as text. Of two
+    kinds, numbers are older than moments, and these than other text, so that the order never goes
+    round in a circle. None is neither older nor newer than any version, since nothing is known of
+    it: the last one to arrive counts.
     """
     if a is None or b is None:
         return 0
-    for kind in (_number, _moment, str):
-        x: Any = kind(a)
-        y: Any = kind(b)
-        if x is not None and y is not None:
-            return int(x > y) - int(x < y)
-    return 0
+    x, y = _order(a), _order(b)
+    return int(x > y) - int(x < y)
+
+
+def _order(version: int | float | str) -> tuple[int, Any]:
+    """The kind of a version, and what orders it within its kind."""
+    if (number := _number(version)) is not None:
+        return 0, number
+    if (moment := _moment(version)) is not None:
+        return 1, moment
+    return 2, version
 
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)

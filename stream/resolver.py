@@ -7,6 +7,7 @@ here reads or writes anything: the engine stores what `Settled` and ``take_index
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -166,8 +167,9 @@ class Resolver:
         """
         touched = self._tree.touched()
         self._dirty_nodes.update(touched.tolist())
-        roots = self._tree.roots_near(touched)
-        clusters = [frozenset(self._arrival_of[self._tree.leaves(r)].tolist()) for r in roots]
+        roots, leaves, ends = self._tree.entities_near(touched)
+        arrivals = self._arrival_of[leaves].tolist()
+        clusters = [frozenset(arrivals[a:b]) for a, b in pairwise([0, *ends])]
         changes = self.entities.update(clusters, removed)
         moved = {}
         for root, cluster in zip(roots, clusters, strict=True):
@@ -204,7 +206,9 @@ class Resolver:
             return np.empty(0, np.int64)
         near, _ = self._index.search(embedded.vector, self.config.tree.neighbours)
         exact = self._tokens.candidates(embedded.tokens, TOKEN_CANDIDATES)
-        return np.concatenate([near, exact[~np.isin(exact, near)]])
+        known = set(near.tolist())
+        missed = [leaf for leaf in exact.tolist() if leaf not in known]
+        return np.concatenate([near, np.array(missed, np.int64)]) if missed else near
 
     def take_dirty_nodes(self) -> list[int]:
         """Nodes that changed since the last call, ascending; ids now free are among them."""

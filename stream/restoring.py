@@ -128,6 +128,17 @@ def restore(
     return Restored(embedder, resolver, held, key_of)
 
 
+def drop_uncommitted(index_dir: Path, end: int) -> None:
+    """Remove index snapshots of batches that a crash came before the commit of.
+
+    end: the index log's next number. Only snapshots of later batches have a greater one. They would
+    crowd out, as newer ones, those that the log begins at.
+    """
+    for path in list_indexes(index_dir):
+        if path.stem > f"index-{end:020d}":
+            path.unlink()
+
+
 def _links(nodes: NodeTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parent, left and right by node id: int32[n], -1 = none."""
     size = int(nodes.ids.max()) + 1 if len(nodes.ids) else 0
@@ -170,6 +181,7 @@ __all__ = [
     "Held",
     "Restored",
     "check_settings",
+    "drop_uncommitted",
     "entity_id",
     "entity_number",
     "restore",

@@ -184,7 +184,10 @@ def check_readable(first: Sequence[Operation], name: str) -> None:
     why = "it is empty" if bad is None else f"{bad.detail}"
     advice = ""
     if bad is not None and bad.reason is BadReason.MISSING_ID:
-        advice = "; name the field that holds it: source.id_field in the configuration"
+        advice = (
+            "; name the field that holds it: source.id_field in the configuration, which "
+            "graftd init --id-field writes"
+        )
     raise DataError(f"{name}: none of its first records can be read: {why}{advice}")
 
 
@@ -235,7 +238,9 @@ def with_fields(config: Config, settings: Settings | None, first: Sequence[Opera
 
 def read_settings(root: Path) -> Settings | None:
     """What a data directory was made with; None when it is new."""
-    if not (root / "FORMAT").exists():
+    data_dir = DataDir(root)
+    # A store that lost its FORMAT, or was killed before it got one, is not a new one.
+    if not data_dir.format_file.exists() and not data_dir.db.exists():
         return None
     data_dir = open_data_dir(root)
     with RocksDBReader.open(data_dir.db) as reader:

@@ -50,6 +50,10 @@ EPSILON = 1e-6
 RESTRUCT_NONE, RESTRUCT_TEXT, RESTRUCT_CODE = 0, 1, 2
 
 CANDIDATES_TYPE = types.int64[::1]
+SCORES_TYPE = types.float64[::1]
+ROW_TYPE = types.float32[::1]
+
+Scores = npt.NDArray[np.float64]
 
 
 @njit(types.float64(types.float64), cache=True)
@@ -133,24 +137,35 @@ def balance_tie(tree: Tree, linkage: Kernel, leaf: int, place: int, alike: float
     return place
 
 
-@njit(NODE(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE), cache=True)
+@njit(SCORES_TYPE(TREE_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE), cache=True)
+def likenesses(tree: Tree, linkage: Kernel, node: int, candidates: Nodes) -> Scores:
+    """Linkage of a node with each candidate: float64[m]."""
+    scores = np.empty(len(candidates))
+    for i in range(len(candidates)):
+        scores[i] = link(tree, linkage, node, candidates[i])
+    return scores
+
+
+@njit(
+    NODE(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE, SCORES_TYPE), cache=True
+)
 def place_by_neighbours(
-    tree: Tree, rules: Rules, linkage: Kernel, leaf: int, candidates: Nodes
+    tree: Tree, rules: Rules, linkage: Kernel, leaf: int, candidates: Nodes, scores: Scores
 ) -> int:
     """Where to put a leaf: beside its nearest neighbour, then rotated up; -1: a top of its own.
 
     Rotation (equation 1): while the place is more like its own sibling than like the new leaf,
     the leaf moves up to be that pair's sibling. Where a hard fact keeps the leaf out of the
     neighbour's entity, the nearest neighbour outside that entity is tried.
+
+    scores: float64[m], linkage of the leaf with each candidate.
     """
-    near = candidates.copy()
+    open_scores = scores.copy()
     while True:
-        best, place, alike = NONE, NONE, FORBIDDEN
-        for candidate in near:
-            if candidate != NONE:
-                score = link(tree, linkage, leaf, candidate)
-                if score > alike:
-                    best, alike = int(candidate), score
+        best, alike = NONE, FORBIDDEN
+        for i in range(len(candidates)):
+            if open_scores[i] > alike:
+                best, alike = int(candidates[i]), open_scores[i]
         if best == NONE:
             return NONE
         place = best
@@ -167,9 +182,9 @@ def place_by_neighbours(
         if alike > FORBIDDEN and not is_kept_out(tree, linkage, leaf, place):
             return NONE if alike < rules.floor else place
         entity = entity_root(tree, best)
-        for i in range(len(near)):
-            if near[i] != NONE and is_below(tree, near[i], entity):
-                near[i] = NONE
+        for i in range(len(candidates)):
+            if open_scores[i] > FORBIDDEN and is_below(tree, candidates[i], entity):
+                open_scores[i] = FORBIDDEN
 
 
 @njit(NODE(TREE_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE), cache=True)
@@ -295,30 +310,9 @@ def graft_step(tree: Tree, rules: Rules, linkage: Kernel, node: int, candidates:
     return meet if node == start else node
 
 
-@njit(
-    NODE(
-        TREE_TYPE,
-        RULES_TYPE,
-        LINKAGE_TYPE,
-        types.float32[::1],
-        CANDIDATES_TYPE,
-        NODE,
-        types.int64,
-        types.int64,
-    ),
-    cache=True,
-)
-def place_leaf(
-    tree: Tree,
-    rules: Rules,
-    linkage: Kernel,
-    row: npt.NDArray[np.float32],
-    candidates: Nodes,
-    twin: int,
-    group: int,
-    kind: int,
-) -> int:
-    """Put in a new leaf, without grafting. Returns its id.
+@njit(NODE(TREE_TYPE, ROW_TYPE, types.int64, types.int64), cache=True)
+def new_leaf(tree: Tree, row: npt.NDArray[np.float32], group: int, kind: int) -> int:
+    """A new leaf that is a top of its own; returns its id.
 
     kind: column of ``Tree.unique`` that counts it, or -1.
     """
@@ -340,14 +334,30 @@ def place_leaf(
     tree.coherent[leaf] = True
     tree.group[leaf] = group
     touch(tree, leaf)
+    return leaf
+
+
+@njit(
+    types.void(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE, SCORES_TYPE, NODE),
+    cache=True,
+)
+def place_leaf(
+    tree: Tree,
+    rules: Rules,
+    linkage: Kernel,
+    leaf: int,
+    candidates: Nodes,
+    scores: Scores,
+    twin: int,
+) -> None:
+    """Join a new leaf to what it is most like, without grafting. See `place_by_neighbours`."""
     place = NONE
     if twin != NONE:
         place = place_by_twin(tree, rules, linkage, leaf, twin)
     if place == NONE:
-        place = place_by_neighbours(tree, rules, linkage, leaf, candidates)
+        place = place_by_neighbours(tree, rules, linkage, leaf, candidates, scores)
     if place != NONE:
         refresh(tree, rules, linkage, join(tree, place, leaf), NONE)
-    return leaf
 
 
 @njit(
@@ -355,7 +365,7 @@ def place_leaf(
         TREE_TYPE,
         RULES_TYPE,
         BOUND_LINKAGE_TYPE,
-        types.float32[::1],
+        ROW_TYPE,
         CANDIDATES_TYPE,
         NODE,
         types.int64,
@@ -377,14 +387,20 @@ def insert_leaf(
 ) -> int:
     """Put in a new leaf, then graft from it upwards with the same list of candidates.
 
+    Candidates below the floor take no part in the grafts: of how alike they are to others, the
+    new leaf tells nothing new.
+
     budget: how many grafts may be made. Returns the leaf's id.
     """
     linkage = bound.linkage
-    leaf = place_leaf(tree, rules, linkage, row, candidates, twin, group, kind)
+    leaf = new_leaf(tree, row, group, kind)
+    scores = likenesses(tree, linkage, leaf, candidates)
+    place_leaf(tree, rules, linkage, leaf, candidates, scores, twin)
+    near = candidates[scores >= rules.floor]
     node = int(tree.parent[leaf])
     limit = tree.work[GRAFTS_MADE] + budget
     while node != NONE and tree.work[GRAFTS_MADE] < limit:
-        node = graft_step(tree, rules, linkage, node, candidates)
+        node = graft_step(tree, rules, linkage, node, near)
     dissolve(tree, rules, top_of(tree, leaf))
     return leaf
 

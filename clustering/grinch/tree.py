@@ -276,10 +276,14 @@ class GrinchTree:
         self._tree.counts[tree_kernels.TOUCHED] = 0
         return nodes
 
-    def roots_near(self, touched: Nodes) -> list[int]:
-        """Roots of the entities that changed, ascending, given what ``touched`` returned."""
-        roots: list[int] = tree_kernels.roots_near(self._tree, touched).tolist()
-        return roots
+    def entities_near(self, touched: Nodes) -> tuple[list[int], Nodes, list[int]]:
+        """The entities that changed, given what ``touched`` returned.
+
+        Returns their roots, ascending; the leaves below, root by root, int32[n]; and where those of
+        each root end.
+        """
+        roots, leaves, ends = tree_kernels.entities_near(self._tree, touched)
+        return roots.tolist(), leaves, ends.tolist()
 
     def leaves(self, node: int) -> Nodes:
         """int32[size[node]]: the leaves at or below a node, left to right."""
@@ -326,9 +330,9 @@ class GrinchTree:
     ) -> int:
         """Insert with a neighbour search for every graft (the paper's exact variant)."""
         tree, rules, kernel = self._tree, self._rules, self.linkage.kernel
-        leaf = int(
-            grinch_kernels.place_leaf(tree, rules, kernel, self._row, near, twin, group, kind)
-        )
+        leaf = int(grinch_kernels.new_leaf(tree, self._row, group, kind))
+        scores = grinch_kernels.likenesses(tree, kernel, leaf, near)
+        grinch_kernels.place_leaf(tree, rules, kernel, leaf, near, scores, twin)
         limit = tree.work[tree_kernels.GRAFTS_MADE] + self._budget()
         node = int(tree.parent[leaf])
         while node != NONE and tree.work[tree_kernels.GRAFTS_MADE] < limit:

@@ -424,19 +424,48 @@ def roots_near(tree: Tree, touched: npt.NDArray[np.int32]) -> Nodes:
     return np.unique(found[:n])
 
 
-@njit(types.int32[::1](TREE_TYPE, NODE), cache=True)
-def leaves_below(tree: Tree, node: int) -> npt.NDArray[np.int32]:
-    """Ids of the leaves at or below ``node``, left to right."""
-    found = np.empty(tree.size[node], np.int32)
+@njit(types.void(TREE_TYPE, NODE, types.int32[::1]), cache=True)
+def write_leaves(tree: Tree, node: int, out: npt.NDArray[np.int32]) -> None:
+    """Write the ids of the leaves at or below ``node``, left to right, to out[: size]."""
     n = 0
     at = node
     while True:
         while tree.left[at] != NONE:
             at = int(tree.left[at])
-        found[n] = at
+        out[n] = at
         n += 1
         while at != node and tree.right[tree.parent[at]] == at:
             at = int(tree.parent[at])
         if at == node:
-            return found
+            return
         at = int(tree.right[tree.parent[at]])
+
+
+@njit(types.int32[::1](TREE_TYPE, NODE), cache=True)
+def leaves_below(tree: Tree, node: int) -> npt.NDArray[np.int32]:
+    """Ids of the leaves at or below ``node``, left to right."""
+    found = np.empty(tree.size[node], np.int32)
+    write_leaves(tree, node, found)
+    return found
+
+
+@njit(
+    types.Tuple((types.int64[::1], types.int32[::1], types.int64[::1]))(
+        TREE_TYPE, types.int32[::1]
+    ),
+    cache=True,
+)
+def entities_near(
+    tree: Tree, touched: npt.NDArray[np.int32]
+) -> tuple[Nodes, npt.NDArray[np.int32], Nodes]:
+    """`roots_near`, the leaves below each of them one after the other, and where each's end."""
+    roots = roots_near(tree, touched)
+    ends = np.empty(len(roots), np.int64)
+    n = 0
+    for i in range(len(roots)):
+        n += tree.size[roots[i]]
+        ends[i] = n
+    leaves = np.empty(n, np.int32)
+    for i in range(len(roots)):
+        write_leaves(tree, roots[i], leaves[ends[i] - tree.size[roots[i]] :])
+    return roots, leaves, ends

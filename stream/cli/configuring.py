@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @command(
     SETTING_UP,
     "graftd init graftd.yaml --from customers.csv",
-    "graftd init graftd.yaml --from crm.jsonl --from shop.csv",
+    "graftd init graftd.yaml --from crm.jsonl --from shop.csv --id-field key",
 )
 def init(
     file: Annotated[Path, typer.Argument(help="Configuration file to write; it must be new.")],
@@ -31,6 +32,9 @@ def init(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[DATA]...", help="More records to profile.")
     ] = None,
+    id_field: Annotated[
+        str | None, typer.Option(help="Field that holds a record's id, if it is not `id`.")
+    ] = None,
     format_: FormatOption = None,
 ) -> None:
     """Write a configuration with every setting, its fields profiled from the first records."""
@@ -40,12 +44,18 @@ def init(
     from stream.run import upserted
 
     config = load_config(None)
+    if id_field is not None:
+        source = config.source.model_copy(update={"id_field": id_field})
+        config = config.model_copy(update={"source": source})
     records = []
     for path in [*(data or []), *(more or [])]:
         first = _first(path, config, format_)
         records += [operation.fields for operation in upserted(first)]
     profiles = profile(records, config.source.reserved)
     write_config(profiles, file)
+    if id_field is not None:
+        with file.open("a", encoding="utf-8") as written:
+            written.write(f"\nsource:\n  id_field: {json.dumps(id_field)}\n")
     what = f"{len(profiles)} fields from {len(records)} records" if records else "no fields"
     typer.echo(f"wrote {file} ({what}); check the types, then: graftd run DATA -c {file} -d DIR")
 

@@ -53,7 +53,7 @@ def run(
     again. Without a configuration the data directory's own is used, or field types are decided
     from the first records. SIGTERM and SIGINT end the run in good order.
     """
-    with _stopping() as stop:
+    with stopping() as stop:
         from stream.cli.printing import console
 
         with console(stderr=True).status("starting (compiles its kernels the first time)"):
@@ -79,7 +79,7 @@ def run(
 
 
 @contextmanager
-def _stopping() -> Iterator[threading.Event]:
+def stopping() -> Iterator[threading.Event]:
     """An event that SIGTERM and SIGINT set; a second one ends the process at once."""
     stop = threading.Event()
 

@@ -7,7 +7,7 @@ None here, and no later step sees anything else.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +15,12 @@ from clustering.features.schema import ComparisonValue, FieldSpec, FieldType, Pa
 from stream.config import FieldConfig, NormaliseConfig
 from stream.normalise import codes, dates, numbers
 from stream.normalise.placeholders import DATES, is_placeholder
-from stream.normalise.text import folded, phrase_pattern, without_phrases, words
+from stream.normalise.text import folded, label, phrase_pattern, without_phrases, words
 
-# Distinct values of one field whose normalised form is remembered.
+# Distinct values of one field whose normalised form is remembered, and the longest of them, in
+# characters: together they bound the memory that this takes.
 REMEMBERED = 1 << 14
+LONGEST_REMEMBERED = 256
 
 
 class Normaliser:
@@ -30,31 +32,53 @@ class Normaliser:
         fields: Mapping[str, FieldConfig],
         normalise: NormaliseConfig,
     ) -> None:
-        self._specs = tuple(specs)
-        self._of_text = [
-            lru_cache(maxsize=REMEMBERED)(_of_text(spec.type, fields.get(spec.name), normalise))
+        self._of_text = {
+            spec: _remembering(_of_text(spec.type, fields.get(spec.name), normalise))
             for spec in specs
-        ]
+        }
+        self._specs = tuple(specs)
 
     def record(self, fields: Mapping[str, Any]) -> tuple[ComparisonValue, ...]:
         """Comparison values of a record's fields; a field that it lacks is None."""
-        return tuple(
-            self._value(i, spec, fields.get(spec.name)) for i, spec in enumerate(self._specs)
-        )
+        return tuple(self.value(spec, fields.get(spec.name)) for spec in self._specs)
 
-    def _value(self, position: int, spec: FieldSpec, raw: Any) -> ComparisonValue:
-        if raw is None:
-            return None
+    def value(self, spec: FieldSpec, raw: Any) -> ComparisonValue:
+        """The comparison value of a field, which is one of ``specs``, for any value that JSON has.
+
+        Of a list, all distinct strings in order, or the first date or number that there is. Objects
+        and numbers beyond the range of float64 are missing.
+        """
         if isinstance(raw, str):
-            return self._of_text[position](raw)
+            return self._of_text[spec](raw)
         if isinstance(raw, list | tuple):
-            return _joined([self._value(position, spec, item) for item in raw])
-        if isinstance(raw, float) and not math.isfinite(raw):
-            return None
-        if spec.type is FieldType.NUMBER:
-            return float(raw)
-        text = str(raw).lower() if isinstance(raw, bool) else numbers.plain(raw)
-        return self._of_text[position](text)
+            return _joined([self._single(spec, item) for item in _items(raw)])
+        return self._single(spec, raw)
+
+    def _single(self, spec: FieldSpec, raw: Any) -> ComparisonValue:
+        if isinstance(raw, bool):
+            return float(raw) if spec.type is FieldType.NUMBER else self.value(spec, str(raw))
+        if isinstance(raw, int | float):
+            try:
+                number = float(raw)
+            except OverflowError:
+                return None
+            if not math.isfinite(number) or spec.type is FieldType.NUMBER:
+                return number if math.isfinite(number) else None
+            return self.value(spec, numbers.plain(raw))
+        return self._of_text[spec](raw) if isinstance(raw, str) else None
+
+
+def _items(values: Sequence[Any]) -> Iterator[Any]:
+    """What is in a list and in the lists within it, in order, however deep they lie."""
+    waiting = [iter(values)]
+    while waiting:
+        for item in waiting[-1]:
+            if isinstance(item, list | tuple):
+                waiting.append(iter(item))
+                break
+            yield item
+        else:
+            waiting.pop()
 
 
 def _joined(values: Sequence[ComparisonValue]) -> ComparisonValue:
@@ -65,6 +89,11 @@ def _joined(values: Sequence[ComparisonValue]) -> ComparisonValue:
             return value
     strings = {text for value in known if isinstance(value, tuple) for text in value}
     return tuple(sorted(str(text) for text in strings)) or None
+
+
+def _remembering(normalised: Callable[[str], ComparisonValue]) -> Callable[[str], ComparisonValue]:
+    remembered = lru_cache(maxsize=REMEMBERED)(normalised)
+    return lambda text: (normalised if len(text) > LONGEST_REMEMBERED else remembered)(text)
 
 
 def _of_text(
@@ -83,7 +112,8 @@ def _of_text(
         value = to_string(text)
         if phrases and type_ in (FieldType.NAME, FieldType.TEXT):
             value = without_phrases(value, phrases)
-        return (value,) if value and not is_placeholder(type_, value) else None
+        unknown = value.lower() in placeholders or is_placeholder(type_, value)
+        return (value,) if value and not unknown else None
 
     def whole_date(text: str) -> ComparisonValue:
         value = None if folded(text) in placeholders else dates.date(text, order)
@@ -98,7 +128,12 @@ def _of_text(
 def _to_string(type_: FieldType, region: str | None) -> Callable[[str], str]:
     if type_ is FieldType.PHONE:
         return lambda text: codes.phone(text, region)
-    return {FieldType.EMAIL: codes.email, FieldType.IDENTIFIER: codes.identifier}.get(type_, words)
+    others = {
+        FieldType.EMAIL: codes.email,
+        FieldType.IDENTIFIER: codes.identifier,
+        FieldType.CATEGORY: label,
+    }
+    return others.get(type_, words)
 
 
 __all__ = ["Normaliser"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from typing import Literal
 
@@ -14,12 +15,15 @@ DateOrder = Literal["ymd", "dmy", "mdy"]
 # record means the same whenever it is read.
 LAST_SHORT_YEAR = 30
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _YEAR_FIRST = re.compile(r"(\d{4})[-/. ](\d{1,2})(?:[-/. ](\d{1,2}))?(?!\d)(?:[t ].*)?")
 _YEAR_LAST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4}|\d{2})(?!\d)(?: .*)?")
 _MONTH_YEAR = re.compile(r"(\d{1,2})[-/.](\d{4})")
-_WORD = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b")
+_WORD = re.compile(
+    r"(?<![a-z])(?:(jan)(?:uary)?|(feb)(?:ruary)?|(mar)(?:ch)?|(apr)(?:il)?|(may)|(june?)|(july?)|"
+    r"(aug)(?:ust)?|(sept?)(?:ember)?|(oct)(?:ober)?|(nov)(?:ember)?|(dec)(?:ember)?)(?![a-z])"
+)
+_SHORT_YEAR = re.compile(r"\d{1,2}(?:st|nd|rd|th)?[ .-]*[a-z]+[ .,'-]*(\d{2})")
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?!\d)")
 _LONE_YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d|21\d\d)(?!\d)")
 
@@ -28,8 +32,9 @@ def date(text: str, order: DateOrder | None) -> PartialDate | None:
     """The date that a text gives, as far as it gives one; None if it gives no year.
 
     order: of day, month and year where digits alone leave it open. Without it, and where it makes
-    no date, the first order that does is taken: day before month, then month before day.
-    Parts that cannot be (month 13, day 32) are unknown.
+    no date, the first order that does is taken: day before month, then month before day, then,
+    where the first number can only be one, year first. Month names are English. Parts that cannot
+    be (month 13, 31 February) are unknown; the year 9999, which means "never", is no year.
     """
     plain = folded(text).strip(" .,;()[]")
     if found := _COMPACT.fullmatch(plain):
@@ -41,26 +46,31 @@ def date(text: str, order: DateOrder | None) -> PartialDate | None:
         return _short(int(found[1]), int(found[2]), found[3], order)
     if found := _MONTH_YEAR.fullmatch(plain):
         return _date(int(found[2]), int(found[1]), 0)
-    year_found = _LONE_YEAR.search(plain)
+    year_found = _LONE_YEAR.search(plain) or _SHORT_YEAR.fullmatch(plain)
     if year_found is None:
         return None
-    year, rest = int(year_found[1]), plain[: year_found.start()] + " " + plain[year_found.end() :]
+    year, rest = _full_year(int(year_found[1])), plain[: year_found.start(1)]
+    rest += " " + plain[year_found.end(1) :]
     word = _WORD.search(rest)
-    if word is None:
-        return _date(year, 0, 0)
+    if word is None or word.lastindex is None:
+        return None if year_found.re is _SHORT_YEAR else _date(year, 0, 0)
     day_found = _DAY.search(rest[: word.start()] + " " + rest[word.end() :])
-    return _date(year, _MONTHS.index(word[1]) + 1, int(day_found[1]) if day_found else 0)
+    return _date(year, word.lastindex, int(day_found[1]) if day_found else 0)
 
 
 def _short(first: int, second: int, year: str, order: DateOrder | None) -> PartialDate | None:
-    if order == "ymd" and len(year) == 2:
-        return _date(_full_year(first), second, int(year))
-    as_dmy, as_mdy = (second, first), (first, second)
-    tries = (as_mdy, as_dmy) if order == "mdy" else (as_dmy, as_mdy)
-    for month, day in tries:
-        if 1 <= month <= 12 and 1 <= day <= 31:
-            return _date(_full_year(int(year)), month, day)
-    return _date(_full_year(int(year)), 0, 0)
+    last = int(year)
+    readings = {"dmy": (last, second, first), "mdy": (last, first, second)}
+    year_first = first > 31 or (order == "ymd" and len(year) == 2)
+    if year_first:
+        readings["ymd"] = (first, second, last)
+    preferred = [order] if order in readings else []
+    for name in (*preferred, *readings):
+        short, month, day = readings[name]
+        found = _date(_full_year(short), month, day)
+        if found and found.day:
+            return found
+    return _date(_full_year(first if year_first else last), 0, 0)
 
 
 def _full_year(year: int) -> int:
@@ -70,11 +80,11 @@ def _full_year(year: int) -> int:
 
 
 def _date(year: int, month: int, day: int) -> PartialDate | None:
-    if not 1 <= year <= 9999:
+    if not 1 <= year < 9999:
         return None
     if not 1 <= month <= 12:
         return PartialDate(year)
-    return PartialDate(year, month, day if 1 <= day <= 31 else 0)
+    return PartialDate(year, month, day if day <= calendar.monthrange(year, month)[1] else 0)
 
 
 __all__ = ["DateOrder", "date"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from stream.normalise.text import folded
 
-_NUMBER = re.compile(r"[-+]?\d[\d.,' ]*(?:e[-+]?\d+)?|[-+]?[.,]\d+")
+# A space groups thousands only; elsewhere it ends the number.
+_NUMBER = re.compile(r"[-+]?\d(?:[\d.,']| (?=\d{3}(?!\d)))*(?:e[-+]?\d+)?|[-+]?[.,]\d+")
 
 
 def number(text: str) -> float | None:
     """The first number in a text, whatever stands around it (a currency, a unit); None if none.
 
-    A comma or point with exactly three digits behind it groups thousands when it comes more than
-    once or before another mark, or is a comma; otherwise the last mark is the decimal one. So
-    "1,299.00", "1.299,00" and "1 299" are what they look like, "1,299" is 1299 and "1.299" is 1.299.
+    Of a comma and a point, the last is the decimal mark. A mark that comes more than once groups
+    thousands, as does a lone comma before exactly three digits; a lone point never does. So
+    "1,299.00", "1.299,00" and "1 299" are what they look like, "1,299" is 1299, and "1.299" is
+    1.299.
     """
     found = _NUMBER.search(folded(text))
     if found is None:
@@ -39,8 +42,8 @@ def number(text: str) -> float | None:
 
 
 def plain(value: float) -> str:
-    """A number as the text of a code: no exponent, no ".0"."""
-    return str(int(value)) if value == int(value) else repr(value)
+    """A finite number as the text of a code: no exponent, no ".0"."""
+    return str(int(value)) if value == int(value) else format(Decimal(repr(value)), "f")
 
 
 __all__ = ["number", "plain"]

@@ -29,7 +29,9 @@ DATES = frozenset(
     )
 )  # fmt: skip
 
-EMAILS = frozenset({"test", "none", "noemail", "no", "noreply", "no-reply", "na", "unknown", "null"})
+EMAILS = frozenset(
+    {"test", "none", "noemail", "no", "noreply", "no-reply", "na", "unknown", "null"}
+)
 
 _COUNTING = "12345678901234567890"
 

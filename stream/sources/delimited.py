@@ -87,7 +87,7 @@ class DelimitedSource(TextSource):
             problem = BadReason.BAD_ROW, counts
         if problem is not None:
             detail = f"row {number}, which ends in line {row.line.number}, {problem[1]}"
-            return Bad(problem[0], detail, row.raw, None, position)
+            return Bad(problem[0], detail, row.raw, None, position, row.left_out)
         data = dict(zip(header, [cell or None for cell in row.cells], strict=True))
         return parse_record(data, row.raw, position, self._config)
 
@@ -101,6 +101,8 @@ class Row(NamedTuple):
     """its last one"""
     delimiter: str
     problem: tuple[BadReason, str] | None = None
+    left_out: int = 0
+    """bytes of it that ``raw`` lacks"""
 
 
 class _NothingYetError(Exception):
@@ -145,7 +147,7 @@ def read_rows(
             line = feed.taken[0]
             problem = _problem(feed.taken, error, limit)
             feed.give_back(1)
-            yield Row([], line.raw, line, delimiter, problem)
+            yield Row([], line.raw, line, delimiter, problem, line.left_out)
             continue
         taken = feed.taken
         line = taken[-1]

@@ -37,7 +37,7 @@ def _operation(line: Line, config: SourceConfig) -> Operation:
     if not line.whole:
         detail = f"line {line.number} is longer than source.max_record_size, "
         detail += f"{config.max_record_size}"
-        return Bad(BadReason.RECORD_TOO_LARGE, detail, raw, None, position)
+        return Bad(BadReason.RECORD_TOO_LARGE, detail, raw, None, position, line.left_out)
     try:
         data = orjson.loads(raw)
         if isinstance(data, dict) and not _is_faithful(data, raw):

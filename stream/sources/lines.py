@@ -19,7 +19,7 @@ class Line(NamedTuple):
     """One line of the input."""
 
     raw: bytes
-    """with its line break, if it has one; only the beginning when it is not whole"""
+    """with its line break, if it has one; only the beginning when it was longer than allowed"""
     number: int
     """from 1"""
     end: int
@@ -28,6 +28,8 @@ class Line(NamedTuple):
     """CRC-32 of these bytes"""
     whole: bool = True
     """False when it was longer than allowed"""
+    left_out: int = 0
+    """bytes of it that ``raw`` lacks"""
 
 
 NO_LINE = Line(b"", 0, 0, 0)
@@ -65,16 +67,18 @@ def split_lines(chunks: Chunks, after: Line, limit: int) -> Iterator[Line | None
                 if number == 1:
                     raw = raw.removeprefix(BOM)
                 whole = size <= limit
-                yield Line(raw if whole else raw[:BEGINNING], number, end, crc, whole)
+                kept = raw if whole else raw[:BEGINNING]
+                yield Line(kept, number, end, crc, whole, excess + len(raw) - len(kept))
             for raw in others:
                 number += 1
                 size = len(raw)
                 end += size
                 crc = zlib.crc32(raw, crc)
                 if size <= limit:
-                    yield make((raw, number, end, crc, True))
+                    yield make((raw, number, end, crc, True, 0))
                 else:
-                    yield make((raw[:BEGINNING], number, end, crc, False))
+                    kept = raw[:BEGINNING]
+                    yield make((kept, number, end, crc, False, size - len(kept)))
             crc = zlib.crc32(last, crc)
             held, held_size, excess = [last], len(last), 0
         if held_size > max(limit, BEGINNING):

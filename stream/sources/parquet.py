@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from threading import Event
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -21,8 +22,9 @@ _BATCH_ROWS = 1024
 
 
 class ParquetSource:
-    """Rows of a Parquet file: NaN is null, dates and times are ISO 8601 text, decimals text.
+    """Rows of a Parquet file: dates and times are ISO 8601 text, decimals text.
 
+    NaN is null, and so is a date beyond the years 1 to 9999, as which infinity is written.
     A position is ``{"row": number, "file": CRC-32 of the file's metadata}``; rows count from 1.
     When the file has other metadata it is another one and is read from its beginning.
     """
@@ -62,7 +64,9 @@ class ParquetSource:
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups):
                     rows = batch.slice(max(0, done - first))
                     first += batch.num_rows
-                    columns = [_values(column) for column in rows.columns]
+                    columns = [
+                        self._values(*column) for column in zip(names, rows.columns, strict=True)
+                    ]
                     for row in zip(*columns, strict=True):
                         if stop is not None and stop.is_set():
                             return
@@ -75,11 +79,34 @@ class ParquetSource:
                 f"{self.name}: cannot be read as Parquet: {error}; write it again"
             ) from error
 
+    def _values(self, name: str, column: Any) -> list[Any]:
+        """A column as values that JSON knows; text that cannot be decoded stays bytes."""
+        from pyarrow import types
+
+        if types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = _readable(column.type)
+        if kind != column.type:
+            column = column.cast(kind, safe=False)
+        try:
+            values: list[Any] = column.to_pylist()
+        except (OverflowError, UnicodeDecodeError):
+            values = [_one(scalar) for scalar in column]
+        except LookupError as error:
+            raise DataError(
+                f'{self.name}: column "{name}" is in the time zone {error}, which is not known '
+                "here; write it in UTC"
+            ) from error
+        if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
+            return values
+        return [_plain(value) for value in values]
+
     def _operation(self, names: list[str], row: tuple[Any, ...], position: Position) -> Operation:
         data = dict(zip(names, row, strict=True))
         raw = orjson.dumps(data, default=str)
         for name, value in data.items():
-            if isinstance(value, bytes):
+            items = value if isinstance(value, list) else [value]
+            if any(isinstance(item, bytes) for item in items):
                 detail = f'row {position["row"]}: "{name}" is not UTF-8 text'
                 return Bad(BadReason.INVALID_UTF8, detail, raw, None, position)
         return parse_record(data, raw, position, self._config)
@@ -106,30 +133,41 @@ def _groups_after(metadata: Any, row: int) -> tuple[list[int], int]:
     return [], first
 
 
-def _values(column: Any) -> list[Any]:
-    """A column as Python values that JSON knows; text that cannot be decoded stays bytes."""
+def _readable(kind: Any) -> Any:
+    """The type whose values Python can hold: dates and times to the microsecond."""
     import pyarrow as pa
     from pyarrow import types
 
-    kind = column.type
-    if types.is_dictionary(kind):
-        column = column.dictionary_decode()
-        kind = column.type
-    if types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
-    elif types.is_time64(kind):
-        column = column.cast(pa.time64("us"), safe=False)
-    elif types.is_duration(kind):
-        column = column.cast(pa.duration("us"), safe=False)
-    elif types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        try:
-            return list(column.to_pylist())
-        except UnicodeDecodeError:
-            column = column.cast(pa.large_binary())
-    values: list[Any] = column.to_pylist()
-    if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
-        return values
-    return [_plain(value) for value in values]
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if types.is_time64(kind):
+        return pa.time64("us")
+    if types.is_duration(kind) and kind.unit == "ns":
+        return pa.duration("us")
+    if types.is_list(kind):
+        return pa.list_(_readable(kind.value_type))
+    if types.is_large_list(kind):
+        return pa.large_list(_readable(kind.value_type))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_readable(kind.value_type), kind.list_size)
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_readable(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(kind.key_type, _readable(kind.item_type))
+    return kind
+
+
+def _one(scalar: Any) -> Any:
+    """A value of a column in which some value cannot be read."""
+    items = getattr(scalar, "values", None)
+    if isinstance(items, Iterable):  # a list; the scalars of other types have no such attribute
+        return [_one(item) for item in items]
+    try:
+        return scalar.as_py()
+    except OverflowError:
+        return None
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes()
 
 
 def _plain(value: Any) -> Any:
@@ -153,4 +191,5 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     Decimal: str,
     bytes: _text,
     list: lambda values: [_plain(value) for value in values],
+    UUID: str,
 }

@@ -94,6 +94,7 @@ class Reference:
         place = self.find_place(x, near)
         if place is None:
             return
+        near = [c for c in near if self.f(x, c) >= self.config.floor]
         self.join(place, x)
         if self.config.graft:
             v = x.parent

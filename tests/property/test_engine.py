@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from state.consistency import find_problems
@@ -77,3 +77,21 @@ def test_batches_and_restarts_leave_no_trace(
                 check(rig)
         assert rig.answer() == expected
         assert "index_rebuilt" not in rig.events
+
+
+@settings(max_examples=8)
+@given(operations(), cuts(), LINKAGES)
+def test_a_store_on_disk_leaves_no_trace_either(
+    of: list[Operation], at: dict[int, bool], linkage: str
+) -> None:
+    config = small_config(matching={"linkage": linkage})
+    expected = uninterrupted(config, of)
+    with tempfile.TemporaryDirectory() as folder:
+        rig = Rig.on_disk(config, Path(folder))
+        for batch, stops in batches(of, at):
+            rig.feed(batch)
+            if stops:
+                rig.restart()
+        check(rig)
+        assert rig.answer() == expected
+        rig.close()

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what may come in, over few records so that they meet again and again."""
+"""Strategies for what may come in, over few records so that they meet again and again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from tests.support.rig import CLEAN
 
 SOURCES = ("crm", "shop", *CLEAN)
 
-_keys = st.builds(
-    RecordKey, st.sampled_from(SOURCES), st.integers(0, 4).map(str)
-)
+_keys = st.builds(RecordKey, st.sampled_from(SOURCES), st.integers(0, 4).map(str))
 _fields = st.one_of(
     st.builds(variant, st.integers(0, 3), st.integers(0, 3)),
     st.builds(variant, st.integers(0, 3), st.integers(0, 3)),
@@ -62,7 +60,7 @@ def _shuffled(seed: int, length: int) -> list[Operation]:
     return found
 
 
-def operations(least: int = 0, most: int = 60) -> st.SearchStrategy[list[Operation]]:
+def operations(least: int = 0, most: int = 80) -> st.SearchStrategy[list[Operation]]:
     """Sequences of upserts (new, changed, identical, of older versions), deletes and bad items."""
     one = st.one_of(_upserts, _upserts, _upserts, _upserts, _deletes, _bad)
     drawn = st.lists(one, min_size=least, max_size=most)
@@ -70,7 +68,7 @@ def operations(least: int = 0, most: int = 60) -> st.SearchStrategy[list[Operati
     return st.one_of(spread, spread, drawn).map(_placed)
 
 
-def cuts(most: int = 60) -> st.SearchStrategy[dict[int, bool]]:
+def cuts(most: int = 80) -> st.SearchStrategy[dict[int, bool]]:
     """Where to cut a sequence into batches, each with whether to restart there."""
     return st.dictionaries(st.integers(1, most), st.booleans(), max_size=8)
 

@@ -3,18 +3,77 @@
 from __future__ import annotations
 
 import random
+from datetime import date, timedelta
 from typing import Any
 
-GIVEN = (
-    "Adela Bruno Clara Dario Edith Fabio Greta Henri Irene Jonas Karla Luigi Marta Niels Olivia "
-    "Pablo Quinn Rosa Sven Tilda Ugo Vera Wanda Xenia Yann Zora"
-).split()
-FAMILY = (
-    "Abendroth Bonfiglio Castellan Drummond Eriksson Falkenberg Gulbrandsen Hollander Ivanovic "
-    "Jankowski Kaltenbrunn Lindqvist Montefiore Nakamura Oppenheim Papadakis Quintana Rasmussen "
-    "Santorini Thornbury Ustinov Valdemar Wolkonsky Ximenez Yamamoto Zimmerli"
-).split()
-STREETS = "Harbour Mill Station Church Garden Bridge Castle Forest River Market".split()
+GIVEN = [
+    "Adela",
+    "Bruno",
+    "Clara",
+    "Dario",
+    "Edith",
+    "Fabio",
+    "Greta",
+    "Henri",
+    "Irene",
+    "Jonas",
+    "Karla",
+    "Luigi",
+    "Marta",
+    "Niels",
+    "Olivia",
+    "Pablo",
+    "Quinn",
+    "Rosa",
+    "Sven",
+    "Tilda",
+    "Ugo",
+    "Vera",
+    "Wanda",
+    "Xenia",
+    "Yann",
+    "Zora",
+]
+FAMILY = [
+    "Abendroth",
+    "Bonfiglio",
+    "Castellan",
+    "Drummond",
+    "Eriksson",
+    "Falkenberg",
+    "Gulbrandsen",
+    "Hollander",
+    "Ivanovic",
+    "Jankowski",
+    "Kaltenbrunn",
+    "Lindqvist",
+    "Montefiore",
+    "Nakamura",
+    "Oppenheim",
+    "Papadakis",
+    "Quintana",
+    "Rasmussen",
+    "Santorini",
+    "Thornbury",
+    "Ustinov",
+    "Valdemar",
+    "Wolkonsky",
+    "Ximenez",
+    "Yamamoto",
+    "Zimmerli",
+]
+STREETS = [
+    "Harbour",
+    "Mill",
+    "Station",
+    "Church",
+    "Garden",
+    "Bridge",
+    "Castle",
+    "Forest",
+    "River",
+    "Market",
+]
 
 FIELDS = {
     "given": "name",
@@ -34,7 +93,7 @@ def person(number: int) -> Fields:
     return {
         "given": draw.choice(GIVEN),
         "family": draw.choice(FAMILY),
-        "born": f"{draw.randrange(1930, 2005)}-{draw.randrange(1, 13):02}-{draw.randrange(1, 29):02}",
+        "born": str(date(1930, 1, 1) + timedelta(draw.randrange(27_000))),
         "street": f"{draw.choice(STREETS)} Street {draw.randrange(1, 200)}",
         "phone": f"+4930{draw.randrange(10**6, 10**7)}",
     }

@@ -1,4 +1,4 @@
-"""An engine as the daemon drives it, on a store in memory or on disk, for tests to stop and start."""
+"""An engine as the daemon drives it, in memory or on disk, for tests to stop and start."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Rig:
     """An engine whose messages are collected as a sink would: each once, in order."""
 
     def __init__(self, config: Config, root: Path, store: Store | None = None) -> None:
-        """store: in memory when None. root: an existing folder, for index snapshots."""
+        """store: in memory when None. root: a folder, made if missing, for index snapshots."""
         self.config = config
         self.data_dir = DataDir(root)
-        self.data_dir.index.mkdir(exist_ok=True)
+        self.data_dir.index.mkdir(parents=True, exist_ok=True)
         self.store = MemoryStore() if store is None else store
         self.messages: list[OutboxRow] = []
         self.events: list[str] = []
@@ -62,8 +62,10 @@ class Rig:
 
     @classmethod
     def on_disk(cls, config: Config, root: Path) -> Rig:
-        """A rig whose store is RocksDB in ``root``."""
-        RocksDBStore.create(root / "db")
+        """A rig whose store is RocksDB in ``root``, as it was left there or a new one."""
+        root.mkdir(parents=True, exist_ok=True)
+        if not (root / "db").exists():
+            RocksDBStore.create(root / "db")
         return cls(config, root, RocksDBStore.open(root / "db", sync=False))
 
     def start(self) -> None:
@@ -124,9 +126,7 @@ class Rig:
             "partition": self.partition(),
             "versions": [(e.number, e.version) for e in engine.resolver.entities.live()],
             "next_entity": engine.resolver.entities.next_number,
-            "tree": [
-                (n, int(tree.parent[n]), int(tree.left[n]), int(tree.right[n])) for n in used
-            ],
+            "tree": [(n, int(tree.parent[n]), int(tree.left[n]), int(tree.right[n])) for n in used],
             "scores": tree.score[used].tobytes(),
             "aggregates": tree.aggregates[used].tobytes(),
             **families,

@@ -28,6 +28,17 @@ def test_init_writes_a_configuration_that_validates(tmp_path: Path) -> None:
     assert "exists" in again.stderr
 
 
+def test_init_takes_another_id_field(tmp_path: Path) -> None:
+    people, config = tmp_path / "people.csv", tmp_path / "graftd.yaml"
+    people.write_text("key,name\n1,Ada Morgan\n2,Bela Novak\n")
+
+    assert graftd("init", config, "--from", people).exit_code == 65
+    assert graftd("init", config, "--from", people, "--id-field", "key").exit_code == 0
+
+    assert as_json("validate", config, people) == {"ok": True, "warnings": []}
+    assert as_json("run", people, "-d", tmp_path / "data", "-c", config)["records"] == 2
+
+
 def test_validate_tells_every_problem_with_its_place(tmp_path: Path) -> None:
     config = tmp_path / "graftd.yaml"
     config.write_text("fields: {name: nam}\nmatching: {tresh: 1}\n")
@@ -176,6 +187,48 @@ def test_train_needs_clusters_of_two(tmp_path: Path) -> None:
 
     assert done.exit_code == 65
     assert "nothing to learn from" in done.stderr
+
+
+def test_log_lines_are_json_without_values_of_records(tmp_path: Path) -> None:
+    rows = "".join(f"{i},Person Number{i},Street {i % 7}\n" for i in range(120))
+    (tmp_path / "people.csv").write_text("id,name,street\n" + rows)
+
+    done = graftd("run", tmp_path / "people.csv", "-d", tmp_path / "data")
+
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [event["event"] for event in events] == ["refit", "refit"]
+    assert "Person" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run", "missing.csv", "-d", "{}/data"], 65, "no such file"),
+        (["run", "{}/people.csv", "-d", "{}/data", "-c", "{}/bad.yaml"], 78, "unknown key"),
+        (["run", "{}/people.csv", "-d", "{}"], 74, "is not a data directory"),
+        (["run", "{}/people.csv"], 2, "--data-dir"),
+        (["walk"], 2, "No such command"),
+        (["get", "1", "-d", "{}/nowhere"], 74, "there is no data directory"),
+        (["get", "1", "-d", "{}/nowhere", "--output", "xml"], 2, "xml"),
+        (["checkpoint", "{}/nowhere", "{}/copy"], 74, "is not a data directory"),
+        (["restore", "{}/nowhere", "{}/data"], 74, "cannot be read"),
+        (["evaluate", "{}/truth.csv", "-d", "{}/nowhere"], 74, "there is no data directory"),
+        (["export", "-d", "{}/nowhere"], 74, "there is no data directory"),
+        (["validate"], 2, "name the configuration"),
+        (["init", "{}/nowhere/graftd.yaml"], 2, "cannot be written"),
+    ],
+)
+def test_errors_are_one_message_and_an_exit_code(
+    tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "bad.yaml").write_text("feilds: {name: name}\n")
+
+    done = graftd(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
+
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_fault_of_ours_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
