@@ -95,7 +95,9 @@ class Entities:
         """All live entities, in order of creation."""
         return (self._live[number] for number in sorted(self._live))
 
-    def update(self, clusters: Sequence[frozenset[int]], removed: Iterable[int] = ()) -> list[Change]:
+    def update(
+        self, clusters: Sequence[frozenset[int]], removed: Iterable[int] = ()
+    ) -> list[Change]:
         """Take over new clusters of some records and return what changed, in a fixed order.
 
         clusters: disjoint; together with ``removed`` they hold every record of each entity that
@@ -170,8 +172,10 @@ class Entities:
                 del self._live[entity.number]
         for record in gone:
             self._of.pop(record, None)
-        for i in sorted(range(len(parts)), key=lambda i: keepers[i]):
-            changes.append(self._take(keepers[i], parts[i], sources[i], passes, keepers))
+        changes.extend(
+            self._take(keepers[i], parts[i], sources[i], passes, keepers)
+            for i in sorted(range(len(parts)), key=lambda i: keepers[i])
+        )
         return changes
 
     def _take(

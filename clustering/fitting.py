@@ -108,9 +108,7 @@ def _by_em(
     alike = np.array([ALIKE[spec.type] for spec in specs])
     boost = near.rarity.sum(axis=1)
     n_pairs = n_anchors * (n_records - 1 - (n_anchors - 1) / 2)
-    everywhere = over_all_pairs(
-        near.levels, boost, random.levels, alike, n_anchors, n_pairs
-    )
+    everywhere = over_all_pairs(near.levels, boost, random.levels, alike, n_anchors, n_pairs)
     nearby = over_candidates(near.levels, boost, random.levels, alike)
     a, b = SHARE_OF_ALL_PAIRS, 1.0 - SHARE_OF_ALL_PAIRS
     levels = np.concatenate([near.levels, random.levels])

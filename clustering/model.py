@@ -109,7 +109,14 @@ class Model:
         f = self.frequencies
         uses_idf = np.array([spec.type not in _WITHOUT_IDF for spec in self.specs])
         weigh_tokens(
-            bags.starts, bags.ids, bags.weights, f.present, uses_idf, f.token_keys, f.token_counts, weights
+            bags.starts,
+            bags.ids,
+            bags.weights,
+            f.present,
+            uses_idf,
+            f.token_keys,
+            f.token_counts,
+            weights,
         )
         weigh_values(bags.values, f.present, f.value_keys, f.value_counts, rarity)
         return Weighed(bags.starts, bags.ids, weights, rarity, bags.values)
@@ -157,7 +164,7 @@ class Model:
                 head = json.loads(arrays["head"].tobytes())
                 if head["format"] != FORMAT:
                     raise DataError(
-                        f"the model has format {head['format']}, but this graftd reads format {FORMAT}; "
+                        f"the model has format {head['format']}, but this graftd reads {FORMAT}; "
                         "use the graftd that wrote it, or train it again"
                     )
                 return cls(
@@ -189,14 +196,16 @@ class Model:
 
 def first_evidence(specs: Sequence[FieldSpec]) -> Evidence:
     """Sensible weights by field type, for before the first fit."""
-    weights = np.array([_FIRST[s.type][0] + (_FIRST[s.type][1] - _FIRST[s.type][0]) * _FIRST_SHAPE for s in specs])
+    weights = np.array(
+        [_FIRST[s.type][0] + (_FIRST[s.type][1] - _FIRST[s.type][0]) * _FIRST_SHAPE for s in specs]
+    )
     # A schema of few fields can show less agreement, so less of it is asked for.
     bias = max(_FIRST_BIAS, -0.75 * float(weights[:, -1].sum()))
     return Evidence(bias, weights.reshape(len(specs), N_LEVELS), np.zeros(len(specs)))
 
 
 def search_weights(specs: Sequence[FieldSpec], evidence: Evidence) -> npt.NDArray[np.float64]:
-    """Each field's share in the search vector: the evidence between its extremes, at least a little."""
+    """Each field's share in the search vector: the span of its evidence, at least a little."""
     span = evidence.weights[:, -1] - evidence.weights[:, 0]
     counts = np.array([spec.weight for spec in specs])
     share = np.maximum(span, 0.5) * counts

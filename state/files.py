@@ -14,8 +14,7 @@ def write_atomically(path: Path, *parts: bytes) -> None:
     """Write the parts one after another to a file that appears whole, on disk, at `path`."""
     unfinished = path.with_name(path.name + ".new")
     with open(unfinished, "wb") as file:
-        for part in parts:
-            file.write(part)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     os.replace(unfinished, path)

@@ -268,8 +268,11 @@ class RocksDBStore(RocksDBReader):
 
     @classmethod
     def open(cls, path: Path, sync: bool = True) -> Self:
-        """Open as its owner. Raises StoreLockedError while another process owns it, StoreError if
-        there is no store, or a damaged or newer one."""
+        """Open as its owner.
+
+        Raises StoreLockedError while another process owns it, StoreError if there is no store, or a
+        damaged or newer one.
+        """
         note = _checked_note(path)
         store = cls(path, _open(path, _options(), AccessType.read_write()), sync)
         store._check(note)
@@ -308,8 +311,10 @@ class RocksDBStore(RocksDBReader):
             raise _explain(error, self.path, "flushing") from error
 
     def checkpoint(self, path: Path) -> None:
-        """Write a consistent copy to `path`, which must not exist; tables are hard links where the
-        file system allows."""
+        """Write a consistent copy to `path`, which must not exist.
+
+        Tables are hard links where the file system allows.
+        """
         if path.exists():
             raise StoreError(f"{path} exists already: choose another place for the checkpoint")
         db = self._opened()

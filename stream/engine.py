@@ -49,7 +49,7 @@ from stream.records import (
     content_hash,
 )
 from stream.resolver import Resolver, Settled
-from stream.restoring import Held, drop_uncommitted, entity_id, restore, state_settings
+from stream.restoring import Held, drop_uncommitted, entity_id, restore
 
 
 def scatter(key: RecordKey) -> int:
@@ -339,7 +339,7 @@ class Engine:
         if self._state.settings() is None:
             model = self._initial_model()
             batch = self._state.batch()
-            settings = orjson.dumps(state_settings(self.config))
+            settings = orjson.dumps(self.config.model_dump(mode="json"))
             batch.set_settings(Settings(fingerprint(self.config), settings))
             batch.put_model(model.version, model.to_bytes())
             batch.commit()

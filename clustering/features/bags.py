@@ -25,7 +25,7 @@ from clustering.features.token_kernels import (
     tile_tokens,
 )
 
-# A longer text is compared by its words alone: its character n-grams would cost much and add little.
+# A longer text is compared by its words alone: its n-grams would cost much and add little.
 MOST_WORDS_WITH_GRAMS = 24
 MOST_TEXT_BYTES = 4096
 

@@ -164,8 +164,8 @@ def tile_tokens(value: float) -> Tokens:
     for k in range(_FINEST, _COARSEST):
         scaled = min(max(value / 2.0**k, -9e15), 9e15)
         at = 2 * (k - _FINEST)
-        ids[at] = number_token(100 + at, int(math.floor(scaled)))
-        ids[at + 1] = number_token(101 + at, int(math.floor(scaled + 0.5)))
+        ids[at] = number_token(100 + at, math.floor(scaled))
+        ids[at + 1] = number_token(101 + at, math.floor(scaled + 0.5))
     return merged(ids, weights, count)
 
 

@@ -146,9 +146,7 @@ def likenesses(tree: Tree, linkage: Kernel, node: int, candidates: Nodes) -> Sco
     return scores
 
 
-@njit(
-    NODE(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE, SCORES_TYPE), cache=True
-)
+@njit(NODE(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE, SCORES_TYPE), cache=True)
 def place_by_neighbours(
     tree: Tree, rules: Rules, linkage: Kernel, leaf: int, candidates: Nodes, scores: Scores
 ) -> int:

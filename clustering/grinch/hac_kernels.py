@@ -1,4 +1,4 @@
-"""Agglomeration of a few tops: always join the two most alike, by a linkage that needs only their sums."""
+"""Agglomeration of a few tops: join the two most alike, by a linkage that needs only sums."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
-from clustering.grinch.tree_kernels import Kernel, Nodes
 from clustering.features.leaves import LEAVES_TYPE
+from clustering.grinch.tree_kernels import Kernel, Nodes
 from clustering.linkage import LINKAGE_TYPE
 
 

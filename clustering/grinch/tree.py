@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clustering.errors import ConfigError, DataError, GraftdError
+from clustering.features.leaves import Leaves
 from clustering.grinch import grinch_kernels, tree_kernels
 from clustering.grinch.bound_linkage import bind
 from clustering.grinch.config import GrinchConfig
 from clustering.grinch.tree_kernels import NONE, Tree
-from clustering.features.leaves import Leaves
 from clustering.linkage import Linkage
 
 Nodes = npt.NDArray[np.int32]
@@ -63,7 +63,7 @@ class GrinchTree:
         width: length of a leaf's row.
         n_unique: kinds of leaves of which an entity has at most one (records of a clean source).
         features: what the linkage knows of the leaves, for one that asks for samples; its owner
-            puts a leaf there before it is inserted (as ``next_leaf``) and drops it after its delete.
+            puts a leaf there before its insert (as ``next_leaf``) and drops it after its delete.
         neighbours: searched by grafts when ``config.single_search`` is off, with the sum of the
             rows below a node as the vector; its labels are leaf ids.
         """

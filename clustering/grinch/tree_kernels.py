@@ -86,7 +86,7 @@ class Rules(NamedTuple):
 
 
 NODE = types.int64
-TREE_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
+TREE_TYPE = types.NamedTuple(
     (
         types.int32[::1],
         types.int32[::1],
@@ -108,7 +108,7 @@ TREE_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
     ),
     Tree,
 )
-RULES_TYPE = types.NamedTuple(  # type: ignore[no-untyped-call]
+RULES_TYPE = types.NamedTuple(
     (
         types.float64,
         types.float64,

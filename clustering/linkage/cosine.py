@@ -1,4 +1,4 @@
-"""Cosine linkage: the cosine between the sums of two nodes' vectors (Monath et al. 2019, section 3)."""
+"""Cosine linkage: the cosine of the sums of two nodes' vectors (Monath et al. 2019, section 3)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,12 @@ RARITY_FROM, RARITY_FULL, MOST_RARITY = 0.7, 0.95, 3.0
 
 # Layout of params: HEADER numbers, then PER_FIELD numbers for each field.
 BIAS, N_FIELDS, EVIDENCE_FIELDS, HEADER = 0, 1, 2, 3
-RARITY_SLOPE, RARITY_OFFSET, SPACE, MAY_STAND_ALONE = N_LEVELS, N_LEVELS + 1, N_LEVELS + 2, N_LEVELS + 3
+RARITY_SLOPE, RARITY_OFFSET, SPACE, MAY_STAND_ALONE = (
+    N_LEVELS,
+    N_LEVELS + 1,
+    N_LEVELS + 2,
+    N_LEVELS + 3,
+)
 PER_FIELD = N_LEVELS + 4
 
 # A pair whose only agreement is one weak field does not match, whatever its weight.
@@ -127,9 +132,10 @@ def field_similarity(
     if space < 0.0 or total >= SWAPPED:
         return min(total, 1.0)
     for other in range(int(params[N_FIELDS])):
-        if other != field and params[HEADER + other * PER_FIELD + SPACE] == space:
-            if values[a, field] == values[b, other] or values[a, other] == values[b, field]:
-                return SWAPPED
+        if other == field or params[HEADER + other * PER_FIELD + SPACE] != space:
+            continue
+        if values[a, field] == values[b, other] or values[a, other] == values[b, field]:
+            return SWAPPED
     return total
 
 

@@ -153,9 +153,7 @@ def over_all_pairs(
     )
 
 
-def over_candidates(
-    candidates: Levels, boost: Floats, random: Levels, alike: Floats
-) -> Mixture:
+def over_candidates(candidates: Levels, boost: Floats, random: Levels, alike: Floats) -> Mixture:
     """Mixture over the candidate pairs alone; arguments as in `over_all_pairs`."""
     random_counts, candidate_counts = level_counts(random), level_counts(candidates)
     unlike = _normalised(random_counts + 0.5)

@@ -42,8 +42,8 @@ def phone(text: str, region: str | None) -> str:
         if not (international or phonenumbers.is_valid_number(parsed)):
             parsed = _with_country(digits, parsed)
         if phonenumbers.is_possible_number(parsed):
-            return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)[1:]
-    return digits
+            digits = phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)[1:]
+    return digits if len(digits) >= FEWEST_DIGITS else ""
 
 
 def _with_country(digits: str, national: phonenumbers.PhoneNumber) -> phonenumbers.PhoneNumber:

@@ -15,7 +15,7 @@ DateOrder = Literal["ymd", "dmy", "mdy"]
 # record means the same whenever it is read.
 LAST_SHORT_YEAR = 30
 
-_COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
+_COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})(?:t.*|\d{6})?")  # a time may follow
 _YEAR_FIRST = re.compile(r"(\d{4})[-/. ](\d{1,2})(?:[-/. ](\d{1,2}))?(?!\d)(?:[t ].*)?")
 _YEAR_LAST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4}|\d{2})(?!\d)(?: .*)?")
 _MONTH_YEAR = re.compile(r"(\d{1,2})[-/.](\d{4})")
@@ -34,7 +34,7 @@ def date(text: str, order: DateOrder | None) -> PartialDate | None:
     order: of day, month and year where digits alone leave it open. Without it, and where it makes
     no date, the first order that does is taken: day before month, then month before day, then,
     where the first number can only be one, year first. Month names are English. Parts that cannot
-    be (month 13, 31 February) are unknown; the year 9999, which means "never", is no year.
+    be (month 13, 31 February) or are 0 are unknown; the year 9999, which means "never", is no year.
     """
     plain = folded(text).strip(" .,;()[]")
     if found := _COMPACT.fullmatch(plain):
@@ -70,6 +70,9 @@ def _short(first: int, second: int, year: str, order: DateOrder | None) -> Parti
         found = _date(_full_year(short), month, day)
         if found and found.day:
             return found
+    short, month, day = readings[(*preferred, *readings)[0]]
+    if day == 0:
+        return _date(_full_year(short), month, 0)
     return _date(_full_year(first if year_first else last), 0, 0)
 
 

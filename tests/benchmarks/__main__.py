@@ -16,7 +16,9 @@ def main() -> None:
         "--sizes", default="10000,50000,100000,200000", help="numbers of records, in thousands"
     )
     parser.add_argument("--quick", action="store_true", help="5,000 and 10,000 records only")
-    parser.add_argument("--clock", choices=engine_bench.CLOCKS, default="wall", help="what to count")
+    parser.add_argument(
+        "--clock", choices=engine_bench.CLOCKS, default="wall", help="what to count"
+    )
     parser.add_argument("--parts", action="store_true", help="also the tree and the search alone")
     given = parser.parse_args()
     sizes = [5_000, 10_000] if given.quick else [int(size) for size in given.sizes.split(",")]

@@ -20,9 +20,37 @@ FIELDS = {
 }
 """Type of each field of a person."""
 
-_ONSETS = "b br c ch d f fr g gr h j k kl l m n p pr r s sch st t tr v w z".split()
-_VOWELS = "a e i o u ai au ei ia ou".split()
-_ENDS = "n r s l ck nd rt sson ski berg mann ton etti".split()
+_ONSETS = [
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "f",
+    "fr",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "kl",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pr",
+    "r",
+    "s",
+    "sch",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+    "z",
+]
+_VOWELS = ["a", "e", "i", "o", "u", "ai", "au", "ei", "ia", "ou"]
+_ENDS = ["n", "r", "s", "l", "ck", "nd", "rt", "sson", "ski", "berg", "mann", "ton", "etti"]
 
 
 def _words(count: int, syllables: int, seed: int) -> list[str]:

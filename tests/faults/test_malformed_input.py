@@ -81,6 +81,7 @@ def test_a_bad_line_is_told_of_and_its_neighbours_are_read(
     bad = got[1]
     assert isinstance(bad, Bad)
     assert bad.raw == (line + b"\n" if len(line) < LIMIT else line[:BEGINNING])
+    assert len(bad.raw) + bad.left_out == len(line) + 1
     assert len(bad.detail) < 300
 
 
@@ -157,6 +158,7 @@ def test_a_bad_row_is_told_of_and_its_neighbours_are_read(
     bad = got[1]
     assert isinstance(bad, Bad)
     assert bad.raw == (row + b"\n" if len(row) < LIMIT else row[:BEGINNING])
+    assert len(bad.raw) + bad.left_out == len(row) + 1
     if reason == "bad_row":
         assert "row 2" in bad.detail
 
@@ -262,6 +264,48 @@ def test_bad_parquet_rows_are_told_of(tmp_path: Path) -> None:
     got = read(path)
 
     assert outline(got) == ["1", str(BadReason.INVALID_UTF8), str(BadReason.WRONG_TYPE)]
+
+
+def test_parquet_values_that_python_cannot_hold_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    not_text = pa.array([b"x", b"\xff", b"y"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 3, not_text.buffers())
+    nanoseconds = [1_577_934_245_678_901_234, None, 0]
+    table = pa.table(
+        {
+            "id": ["1", "2", "3"],
+            "infinity": pa.array([2**63 - 1, None, 0], pa.timestamp("us", "UTC")),
+            "days": pa.array([[10**7, 5], None, []], pa.list_(pa.date32())),
+            "times": pa.array([nanoseconds] * 3, pa.list_(pa.timestamp("ns"))),
+            "texts": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), text),
+            "kind": pa.DictionaryArray.from_arrays(pa.array([0, 0, 2]), text),
+        }
+    )
+    pq.write_table(table, path)
+
+    first, second, third = read(path)
+
+    assert isinstance(first, Upsert)
+    assert first.fields == {
+        "infinity": None,
+        "days": [None, "1970-01-06"],
+        "times": ["2020-01-02T03:04:05.678901", None, "1970-01-01T00:00:00"],
+        "texts": ["x"],
+        "kind": "x",
+    }
+    assert outline([second, third]) == [str(BadReason.INVALID_UTF8), "3"]
+    assert isinstance(third, Upsert)
+    assert third.fields["infinity"] == "1970-01-01T00:00:00+00:00"
+
+
+def test_an_unknown_time_zone_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"id": ["1"], "at": pa.array([5], pa.timestamp("us", "No/Where"))}), path
+    )
+
+    with pytest.raises(DataError, match='column "at" is in the time zone .No/Where.'):
+        read(path)
 
 
 def test_a_damaged_parquet_file_is_an_error(tmp_path: Path) -> None:

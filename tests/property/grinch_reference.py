@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from clustering.grinch import GrinchConfig
 from clustering.features.leaves import Leaves
+from clustering.grinch import GrinchConfig
 from clustering.linkage import Linkage
 
 EPSILON = 1e-6

@@ -156,6 +156,13 @@ def test_dead_letter_of_bytes(raw: bytes) -> None:
     assert found["raw_sha256"] == hashlib.sha256(raw).hexdigest()
 
 
+def test_dead_letter_of_what_was_too_long_to_keep() -> None:
+    found = orjson.loads(letter(b"ab\xc3", left_out=1_000_000))
+    assert (found["raw"], found["encoding"]) == ("ab", "utf-8")
+    assert found["raw_bytes"] == 1_000_003
+    assert found["raw_sha256"] is None
+
+
 @pytest.mark.parametrize("shift", range(4))
 def test_dead_letter_is_cut_between_characters(shift: int) -> None:
     raw = b"x" * shift + "😀".encode() * MAX_RAW

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -260,6 +261,14 @@ def test_order_of_versions(older: int | float | str, newer: int | float | str) -
 )
 def test_versions_neither_older_nor_newer(a: Any, b: Any) -> None:
     assert compare_versions(a, b) == compare_versions(b, a) == 0
+
+
+def test_versions_of_different_kinds_never_go_round_in_a_circle() -> None:
+    versions: list[int | float | str] = [9, "10", "1e3", "2024", "20240105", "2024-01-02"]
+    versions += ["2024-01-02T00:00:01Z", "1a", "v1", "z"]  # oldest first
+    for older, newer in itertools.combinations(versions, 2):
+        assert compare_versions(older, newer) == -1
+        assert compare_versions(newer, older) == 1
 
 
 def test_content_hash_is_of_the_content_only() -> None:

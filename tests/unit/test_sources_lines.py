@@ -38,6 +38,17 @@ def test_a_long_line_is_kept_by_its_beginning() -> None:
     got = lines(cut(b"x" * 10_000_000 + b"\nnext\n", 1 << 18), limit=1 << 20)
 
     assert [(len(line.raw), line.whole) for line in got] == [(BEGINNING, False), (5, True)]
+    assert [line.left_out for line in got] == [10_000_001 - BEGINNING, 0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_a_line_above_a_small_limit_is_kept_but_not_whole(size: int) -> None:
+    got = lines(cut(b"\xef\xbb\xbflong line\nok\n", size), limit=5)
+
+    assert [(line.raw, line.whole, line.left_out) for line in got] == [
+        (b"long line\n", False, 0),
+        (b"ok\n", True, 0),
+    ]
 
 
 def test_lines_go_on_after_any_line() -> None:
