@@ -15,6 +15,7 @@ Decoding is strict: an unknown version, short bytes or bytes left over raise Sto
                 | model i64
     Settings    ver u8 | fingerprint length u16 | fingerprint | schema (JSON, to the end)
     model       ver u8 | xxh3_64 of the blob u64 | blob
+    deletion    ver u8 | stamp kind u8 | stamp (to the end)
     format      ver u8 | format u32
 
 A stamp is the version that a record's sender gave it, with its type kept: kind 0 none, 1 integer
@@ -236,6 +237,21 @@ def decode_record(key: bytes, value: bytes) -> RecordRow:
     if kind or length:
         stamp = _decode_stamp(f"record {name}", value, kind, _RECORD.size, end)
     return RecordRow(name, leaf, arrival, content_hash, value[end:], stamp)
+
+
+def encode_deletion(stamp: Stamp) -> bytes:
+    """Value that notes the version at which a record was deleted."""
+    kind, data = _encode_stamp(stamp)
+    return bytes([VERSION, kind]) + data
+
+
+def decode_deletion(key: bytes, value: bytes) -> tuple[RecordKey, Stamp]:
+    """Inverse of record_key and encode_deletion; raises StoreError."""
+    name = keys.parse_record_key(key)
+    what = f"deletion of record {name}"
+    if len(value) < 2 or value[0] != VERSION:
+        raise _damaged(what, value, "its version is wrong or it is too short")
+    return name, _decode_stamp(what, value, value[1], 2, len(value))
 
 
 def encode_node(row: NodeRow) -> bytes:

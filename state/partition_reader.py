@@ -18,6 +18,7 @@ from state.codecs import (
     Position,
     RecordRow,
     Settings,
+    Stamp,
 )
 from state.interfaces import Reader
 
@@ -65,6 +66,11 @@ class PartitionReader:
         prefix = b"" if source is None else keys.source_prefix(source)
         for name, value in self._reader.scan(keys.RECORDS, prefix, keys.prefix_end(prefix)):
             yield codecs.decode_record(name, value)
+
+    def deletions(self) -> Iterator[tuple[RecordKey, Stamp]]:
+        """Records that were deleted at a version, and that version."""
+        for name, value in self._reader.scan(keys.DELETED):
+            yield codecs.decode_deletion(name, value)
 
     def get_node(self, node: int) -> NodeRow | None:
         """One tree node; None if it is not there."""

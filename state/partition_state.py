@@ -22,6 +22,7 @@ from state.codecs import (
     Position,
     RecordRow,
     Settings,
+    Stamp,
 )
 from state.interfaces import Store, WriteBatch
 from state.partition_reader import PartitionReader
@@ -96,6 +97,14 @@ class Batch:
     def delete_record(self, key: RecordKey) -> None:
         """Remove a record."""
         self.changes.delete(keys.RECORDS, keys.record_key(key))
+
+    def put_deletion(self, key: RecordKey, stamp: Stamp) -> None:
+        """Remember the version at which a record was deleted."""
+        self.changes.put(keys.DELETED, keys.record_key(key), codecs.encode_deletion(stamp))
+
+    def delete_deletion(self, key: RecordKey) -> None:
+        """Forget that a record was ever deleted."""
+        self.changes.delete(keys.DELETED, keys.record_key(key))
 
     def put_node(self, node: int, row: NodeRow) -> None:
         """Set a tree node."""

@@ -185,7 +185,8 @@ class Engine:
     def _upsert(self, batch: Batch, record: Upsert) -> None:
         held = self._held.get(record.key)
         digest = content_hash(record.fields)
-        if held is not None and compare_versions(record.version, held.stamp) < 0:
+        stamp = self._gone.get(record.key) if held is None else held.stamp
+        if compare_versions(record.version, stamp) < 0:
             self.counts["stale"] += 1
             return
         if held is not None and digest == held.content_hash:
@@ -199,6 +200,8 @@ class Engine:
             held = Held(batch.new_arrival(), -1, digest, record.version)
             self._held[record.key] = held
             self._key_of[held.arrival] = record.key
+            if self._gone.pop(record.key, None) is not None:
+                batch.delete_deletion(record.key)
             self.counts["created"] += 1
         else:
             self._resolver.remove(held.leaf)
@@ -213,7 +216,16 @@ class Engine:
 
     def _delete(self, batch: Batch, record: Delete) -> None:
         held = self._held.get(record.key)
-        if held is None or compare_versions(record.version, held.stamp) < 0:
+        stamp = self._gone.get(record.key) if held is None else held.stamp
+        if compare_versions(record.version, stamp) < 0:
+            self.counts["stale"] += 1
+            return
+        stamp = stamp if record.version is None else record.version
+        if stamp is not None:
+            # An older version that comes late must not bring the record back.
+            self._gone[record.key] = stamp
+            batch.put_deletion(record.key, stamp)
+        if held is None:
             self.counts["stale"] += 1
             return
         self._resolver.remove(held.leaf)
@@ -347,6 +359,7 @@ class Engine:
         restored = restore(self.config, self._state, self._data_dir.index, self._on_event)
         self._embedder, self._resolver = restored.embedder, restored.resolver
         self._held, self._key_of = restored.held, restored.key_of
+        self._gone = dict(self._state.deletions())
         self._positions = self._state.positions()
         self._processed = counters.processed
         self.published = -1

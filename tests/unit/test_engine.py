@@ -126,6 +126,20 @@ def test_a_deleted_record_leaves_its_entity(rig: Rig) -> None:
     assert rig.engine.held(KEY) is None
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_older_version_does_not_bring_a_deleted_record_back(rig: Rig, restarts: bool) -> None:
+    rig.feed([upsert("1", person(0), version=5)])
+    rig.feed([delete("1", 6)])
+    if restarts:
+        rig.restart()
+    rig.feed([upsert("1", person(0), version=4)])
+    assert rig.engine.held(KEY) is None
+    rig.feed([upsert("1", person(0), version=7)])
+    assert rig.engine.held(KEY) is not None
+    rig.feed([delete("2", 9), upsert("2", person(1), version=8)])
+    assert rig.engine.held(RecordKey("crm", "2")) is None
+
+
 def test_the_last_record_takes_its_entity_along_and_its_id_is_not_given_again(rig: Rig) -> None:
     rig.feed([upsert("1", person(0)), delete("1"), upsert("1", person(0))])
     assert kinds(rig) == ["created", "retired", "created"]
