@@ -16,6 +16,7 @@ Decoding is strict: an unknown version, short bytes or bytes left over raise Sto
     Settings    ver u8 | fingerprint length u16 | fingerprint | schema (JSON, to the end)
     model       ver u8 | xxh3_64 of the blob u64 | blob
     deletion    ver u8 | stamp kind u8 | stamp (to the end)
+    published   ver u8 | each topic's last published sequence (JSON, to the end)
     format      ver u8 | format u32
 
 A stamp is the version that a record's sender gave it, with its type kept: kind 0 none, 1 integer
@@ -25,9 +26,11 @@ A stamp is the version that a record's sender gave it, with its type kept: kind 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import orjson
 import xxhash
 from numpy.typing import NDArray
 
@@ -252,6 +255,22 @@ def decode_deletion(key: bytes, value: bytes) -> tuple[RecordKey, Stamp]:
     if len(value) < 2 or value[0] != VERSION:
         raise _damaged(what, value, "its version is wrong or it is too short")
     return name, _decode_stamp(what, value, value[1], 2, len(value))
+
+
+def encode_published(last: Mapping[str, int]) -> bytes:
+    """Value that notes how far each topic was published."""
+    return bytes([VERSION]) + orjson.dumps(dict(last), option=orjson.OPT_SORT_KEYS)
+
+
+def decode_published(value: bytes) -> dict[str, int]:
+    """Inverse of encode_published; raises StoreError."""
+    try:
+        last = orjson.loads(value[1:])
+    except orjson.JSONDecodeError:
+        last = None
+    if value[:1] != bytes([VERSION]) or not isinstance(last, dict):
+        raise _damaged("what was published", value, "its version or its content is wrong")
+    return last
 
 
 def encode_node(row: NodeRow) -> bytes:

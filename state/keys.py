@@ -40,6 +40,7 @@ FAMILIES = (META, RECORDS, NODES, ENTITIES, POSITIONS, OUTBOX, MODELS, INDEX_LOG
 FORMAT_KEY = b"format"
 COUNTERS_KEY = b"counters"
 SETTINGS_KEY = b"settings"
+PUBLISHED_KEY = b"published"
 
 _LENGTH = struct.Struct(">H")
 _NODE = struct.Struct(">I")

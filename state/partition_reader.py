@@ -158,6 +158,11 @@ class PartitionReader:
         value = self._reader.get(keys.META, keys.COUNTERS_KEY)
         return Counters() if value is None else codecs.decode_counters(value)
 
+    def published(self) -> dict[str, int]:
+        """The last sequence of each topic that has left the outbox; published, so not lost."""
+        value = self._reader.get(keys.META, keys.PUBLISHED_KEY)
+        return {} if value is None else codecs.decode_published(value)
+
     def settings(self) -> Settings | None:
         """What the state was made with; None for a new state."""
         value = self._reader.get(keys.META, keys.SETTINGS_KEY)

@@ -6,6 +6,8 @@ positions, and the messages that tell of it. So after a crash either all of it i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -138,9 +140,15 @@ class Batch:
         self._outbox += 1
         return row.sequence
 
-    def trim_outbox(self, up_to: int) -> None:
-        """Remove the messages up to and including sequence `up_to`, once they are published."""
+    def trim_outbox(self, up_to: int, last: Mapping[str, int]) -> None:
+        """Remove the messages up to and including sequence `up_to`, once they are published.
+
+        last: the sequence of each topic's last published message.
+        """
         self._trim(keys.OUTBOX, up_to + 1)
+        if last:
+            value = codecs.encode_published(last)
+            self.changes.put(keys.META, keys.PUBLISHED_KEY, value)
 
     def put_model(self, version: int, blob: bytes) -> None:
         """Keep a model and make it the one in use."""

@@ -32,7 +32,7 @@ from clustering.features.schema import FieldSpec
 from clustering.fitting import fit_model
 from clustering.model import Model, first_model, with_evidence
 from clustering.types import RecordKey
-from state.codecs import EntityRow, NodeTable, Position, RecordRow, Settings
+from state.codecs import EntityRow, NodeTable, OutboxRow, Position, RecordRow, Settings
 from state.data_dir import DataDir
 from state.index_files import IndexSnapshot, save_index
 from state.partition_state import Batch, PartitionState
@@ -129,7 +129,7 @@ class Engine:
         resolver.roll_index()
         self._embedder, self._resolver = embedder, resolver
         batch = self._state.batch()
-        cause = {"kind": "refit", "model_version": model.version}
+        cause = messages.refit_cause(model.version)
         self._publish(batch, settled.changes, cause)
         self._store_entities(batch, settled)
         for row in records:
@@ -140,6 +140,11 @@ class Engine:
         self._store_tree(batch)
         self._close(batch)
         self.counts["refits"] += 1
+
+    def note_published(self, rows: Iterable[OutboxRow]) -> None:
+        """Take note that messages, ascending, are in their files and may leave the outbox."""
+        for row in rows:
+            self._published[row.topic] = self.published = row.sequence
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -211,7 +216,7 @@ class Engine:
         held.leaf = self._resolver.add(held.arrival, record.key.source, embedded)
         self._put_record(batch, record.key, held, record.fields)
         settled = self._resolver.settle()
-        self._publish(batch, settled.changes, _cause(record))
+        self._publish(batch, settled.changes, messages.record_cause(record.key, record.position))
         self._store_entities(batch, settled)
 
     def _delete(self, batch: Batch, record: Delete) -> None:
@@ -230,7 +235,7 @@ class Engine:
             return
         self._resolver.remove(held.leaf)
         settled = self._resolver.settle(removed=[held.arrival])
-        self._publish(batch, settled.changes, _cause(record))
+        self._publish(batch, settled.changes, messages.record_cause(record.key, record.position))
         self._store_entities(batch, settled)
         gone = messages.assignment(batch.next_outbox, record.key, None, None)
         batch.append_outbox(messages.ASSIGNMENTS, messages.record_key_bytes(record.key), gone)
@@ -318,7 +323,7 @@ class Engine:
 
     def _close(self, batch: Batch) -> None:
         batch.set_next_entity(self._resolver.entities.next_number)
-        batch.trim_outbox(self.published)
+        batch.trim_outbox(self.published, self._published)
         batch.commit()
 
     # -- fitting --------------------------------------------------------------------------------
@@ -363,6 +368,7 @@ class Engine:
         self._positions = self._state.positions()
         self._processed = counters.processed
         self.published = -1
+        self._published = self._state.published()
         if self.refit_due():
             self.refit()
 
@@ -373,11 +379,6 @@ class Engine:
                 self._specs, self.config.neighbours.dimension, matching.evidence_fields
             )
         return read_model(matching.model_file, self._specs)
-
-
-def _cause(operation: Upsert | Delete) -> dict[str, Any]:
-    source, name = operation.key
-    return {"kind": "record", "source": source, "id": name, "position": operation.position}
 
 
 def read_model(path: Path, specs: Sequence[FieldSpec]) -> Model:

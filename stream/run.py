@@ -72,7 +72,7 @@ class Partition:
         try:
             state = PartitionState(store)
             sinks = open_sinks(config, data_dir)
-            sinks.check_belongs(state.counters.outbox)
+            sinks.check_belongs(state.counters.outbox, state.published())
             for path, cut in sinks.cut_bytes.items():
                 if cut:
                     observer.event("partial_line_cut", {"path": str(path), "bytes": cut})
@@ -116,8 +116,7 @@ class Partition:
         """Append the outbox to the output files."""
         rows = list(self.state.outbox(self.engine.published))
         self.sinks.publish(rows)
-        if rows:
-            self.engine.published = rows[-1].sequence
+        self.engine.note_published(rows)
 
     def close(self) -> None:
         """Release the files and the lock."""

@@ -168,12 +168,20 @@ class JsonlSinks:
         """Bytes that opening cut off, of the files where it did."""
         return {s.path: s.cut_bytes for s in self._sinks.values() if s.cut_bytes}
 
-    def check_belongs(self, next_seq: int) -> None:
-        """Raise StoreError when a file holds messages that the store has not yet numbered.
+    def check_belongs(self, next_seq: int, published: Mapping[str, int]) -> None:
+        """Raise StoreError when a file has more or less than the store knows of.
 
-        next_seq: the number of the next message in the store's outbox.
+        next_seq: the number of the next message in the store's outbox. published: by topic, the
+        last message that left the outbox because it was in its file. An empty file is a fresh
+        start (after a restore, or once the old one was moved away) and may lack them all.
         """
-        for sink in self._sinks.values():
+        for topic, sink in self._sinks.items():
+            if -1 < sink.last_seq < published.get(topic, -1):
+                raise StoreError(
+                    f"{sink.path}: has lost its end: its last message is {sink.last_seq}, but "
+                    f"{published[topic]} was written to it. Restore the whole file, or "
+                    "start a new data directory and feed it the records again"
+                )
             if sink.last_seq >= next_seq:
                 raise StoreError(
                     f"{sink.path}: data directory and output do not belong together: its last "

@@ -93,8 +93,7 @@ class Rig:
         last = self.messages[-1].sequence if self.messages else -1
         rows = list(self.state.outbox(self.engine.published))
         self.messages += [row for row in rows if row.sequence > last]
-        if rows:
-            self.engine.published = rows[-1].sequence
+        self.engine.note_published(rows)
 
     def values(self, topic: str) -> list[dict[str, Any]]:
         """The messages of one topic, decoded."""

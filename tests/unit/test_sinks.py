@@ -71,7 +71,7 @@ def test_files_are_the_same_after_a_crash_at_any_byte(tmp_path: Path) -> None:
                 (tmp_path / other).write_bytes(rest)
                 sinks = JsonlSinks(tmp_path, FILES)
                 cuts += len(sinks.cut_bytes)
-                sinks.check_belongs(9)
+                sinks.check_belongs(9, {})
                 sinks.publish(outbox(3, 9))
                 sinks.close()
                 assert {n: (tmp_path / n).read_bytes() for n in FILES.values()} == after
@@ -236,6 +236,6 @@ def test_topic_without_a_file(tmp_path: Path) -> None:
 def test_output_of_another_data_directory(tmp_path: Path) -> None:
     written(tmp_path / "b.jsonl", line(7))
     sinks = JsonlSinks(tmp_path, FILES)
-    sinks.check_belongs(8)
+    sinks.check_belongs(8, {})
     with pytest.raises(StoreError, match=r"b\.jsonl: data directory and output do not belong"):
-        sinks.check_belongs(7)
+        sinks.check_belongs(7, {})

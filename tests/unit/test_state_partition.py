@@ -178,20 +178,20 @@ def test_the_outbox_is_trimmed_from_its_oldest_end(state: PartitionState, store:
         batch.append_outbox("t", b"", b"{}")
     batch.commit()
     batch = state.batch()
-    batch.trim_outbox(2)
-    batch.trim_outbox(1)
+    batch.trim_outbox(2, {})
+    batch.trim_outbox(1, {})
     batch.commit()
     assert sequences() == [3, 4, 5]
     assert [message.sequence for message in state.outbox(after=4)] == [5]
 
     state = PartitionState(store)
     batch = state.batch()
-    batch.trim_outbox(5)
+    batch.trim_outbox(5, {})
     batch.append_outbox("t", b"", b"{}")
     batch.commit()
     assert sequences() == [6], "numbers go on although the outbox was empty"
     batch = PartitionState(store).batch()
-    batch.trim_outbox(6)
+    batch.trim_outbox(6, {})
     batch.commit()
     assert PartitionState(store).batch().append_outbox("t", b"", b"{}") == 7
 
