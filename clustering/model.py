@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -190,7 +192,7 @@ class Model:
                     head["evidence_fields"],
                     head["cosine_threshold"],
                 )
-        except (ValueError, KeyError, OSError, EOFError) as error:
+        except (ValueError, KeyError, OSError, EOFError, BadZipFile, zlib.error) as error:
             raise DataError(f"this is not a graftd model, or it is damaged: {error}") from error
 
 
