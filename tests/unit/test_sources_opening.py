@@ -173,7 +173,7 @@ def test_progress_ends_at_the_size(tmp_path: Path, name: str, format_: Format) -
     assert source.progress() == (size, size)
 
 
-@pytest.mark.parametrize("content", [JSONL, gzip.compress(JSONL), csv_of(";"), b""])
+@pytest.mark.parametrize("content", [JSONL, gzip.compress(JSONL, mtime=0), csv_of(";"), b""])
 def test_standard_input_is_read_to_its_end(content: bytes) -> None:
     program = (
         "from stream.config import SourceConfig\n"
