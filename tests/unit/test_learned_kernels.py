@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,16 +15,24 @@ from clustering.features.leaves import Leaves
 from clustering.features.schema import FieldSpec, FieldType, PartialDate
 from clustering.fitting import fit_model
 from clustering.linkage.learned_kernels import (
+    HEADER,
     LEVEL_ENDS,
+    MAY_STAND_ALONE,
     MOST_RARITY,
+    N_LEVELS,
+    PER_FIELD,
     RARITY_FROM,
     RARITY_FULL,
+    RARITY_OFFSET,
+    RARITY_SLOPE,
     SWAPPED,
     TOO_LITTLE_EVIDENCE,
+    level_of,
     pair_logit,
     pair_similarities,
+    rarity_evidence,
 )
-from clustering.model import Model
+from clustering.model import Model, first_model
 
 SPECS = (
     FieldSpec("first", FieldType.NAME),
@@ -48,11 +57,15 @@ def people(n: int = 120) -> list[tuple]:
     return out[:n]
 
 
+@cache
+def usual_model() -> Model:
+    return fit_model(SPECS, [encode(SPECS, values) for values in people()], 32, 2, seed=1)
+
+
 def fitted() -> tuple[Model, Leaves]:
-    bags = [encode(SPECS, values) for values in people()]
-    model = fit_model(SPECS, bags, 32, 2, seed=1)
+    model = usual_model()
     leaves = Leaves(len(SPECS))
-    for i, record in enumerate(bags):
+    for i, record in enumerate(encode(SPECS, values) for values in people()):
         leaves.put(i, model.weigh(record))
     return model, leaves
 
@@ -143,3 +156,84 @@ def test_a_model_survives_its_bytes_and_damage_is_told() -> None:
 def test_weights_never_fall_with_the_level() -> None:
     model, _ = fitted()
     assert (np.diff(model.evidence.weights, axis=1) >= 0).all()
+
+
+def test_levels_begin_at_their_ends() -> None:
+    for level, end in enumerate(LEVEL_ENDS):
+        assert (level_of(np.nextafter(end, 0.0)), level_of(end)) == (level, level + 1)
+    assert (level_of(0.0), level_of(1.0)) == (0, N_LEVELS - 1)
+
+
+def test_kernels_are_their_python_bodies() -> None:
+    model, leaves = fitted()
+    params, rarity = model.params(), leaves.arrays[3]
+    for alike in np.linspace(0.0, 1.0, 41).tolist():
+        assert level_of(alike) == level_of.py_func(alike)
+        for field in range(len(SPECS)):
+            compiled, plain = (
+                kernel(rarity, params, 0, 3, field, alike)
+                for kernel in (rarity_evidence, rarity_evidence.py_func)
+            )
+            assert compiled == pytest.approx(plain, nan_ok=True)
+    for a, b in ((0, 1), (2, 3), (5, 90)):
+        compiled = pair_logit(leaves.arrays, params, a, b)
+        assert compiled == pytest.approx(pair_logit.py_func(leaves.arrays, params, a, b))
+
+
+def test_rarity_says_more_the_rarer_the_value_within_bounds() -> None:
+    """Its own factor is 1 here, and an agreement of the field is usually of 2 nats."""
+    params = np.zeros(HEADER + PER_FIELD)
+    params[HEADER + RARITY_SLOPE], params[HEADER + RARITY_OFFSET] = 1.0, -2.0
+
+    def evidence(rarity: float, other: float = 99.0, alike: float = 1.0) -> float:
+        rarities = np.array([[rarity], [other]], np.float32)
+        return rarity_evidence(rarities, params, 0, 1, 0, alike)
+
+    found = [evidence(rarity) for rarity in np.linspace(0.0, 12.0, 50).tolist()]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (-2.0, MOST_RARITY)
+    assert evidence(-50.0) == -MOST_RARITY
+    assert evidence(4.0, 3.0) == evidence(3.0, 4.0) == 1.0, "the more common one counts"
+    assert evidence(5.0, alike=RARITY_FROM) == 0.0
+    assert evidence(5.0, alike=RARITY_FULL) == evidence(5.0) == 3.0
+    assert 0.0 < evidence(5.0, alike=(RARITY_FROM + RARITY_FULL) / 2) < 3.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "matches"),
+    [
+        ((("ann",), None, PartialDate(1980, 4, 5), None),) * 2 + (True,),
+        ((None, None, PartialDate(1980, 4, 5), ("york",)),) * 2 + (True,),
+        ((None, None, PartialDate(1980, 4, 5), None),) * 2 + (False,),
+        ((("ann",), None, None, None),) * 2 + (True,),
+        ((None,) * 4,) * 2 + (False,),
+        ((("ann",), None, PartialDate(1980, 4, 5), None), (None, ("x",), None, ("y",)), False),
+    ],
+)
+def test_two_fields_agree_or_one_that_may_stand_alone(
+    first: tuple, second: tuple, matches: bool
+) -> None:
+    """With a bias of zero, all but missing fields agreeing: only the rule can refuse a match."""
+    model = first_model(SPECS, 16, 2)
+    params = model.params()
+    params[0] = 0.5
+    assert params[HEADER:].reshape(4, PER_FIELD)[:, MAY_STAND_ALONE].tolist() == [1, 1, 0, 0]
+    leaves = Leaves(len(SPECS))
+    for leaf, values in enumerate((first, second)):
+        leaves.put(leaf, model.weigh(encode(SPECS, values)))
+    logit = pair_logit(leaves.arrays, params, 0, 1)
+    assert (logit > 0) == matches
+    if not matches:
+        assert logit == TOO_LITTLE_EVIDENCE
+
+
+def test_a_missing_field_adds_nothing() -> None:
+    model = first_model(SPECS, 16, 2)
+    leaves = Leaves(len(SPECS))
+    ann = (("ann",), ("lee",), PartialDate(1980, 4, 5), ("york",))
+    without = (*ann[:3], None)
+    for leaf, values in enumerate((ann, ann, without)):
+        leaves.put(leaf, model.weigh(encode(SPECS, values)))
+    whole, part = (pair_logit(leaves.arrays, model.params(), 0, other) for other in (1, 2))
+    assert whole - part == pytest.approx(model.evidence.weights[3, -1])
+    assert part == pytest.approx(model.evidence.bias + model.evidence.weights[:3, -1].sum())

@@ -212,7 +212,9 @@ def test_phones_are_digits(raw: Any, region: str | None, expected: str) -> None:
     assert value("phone", raw, default_region=region) == (expected,)
 
 
-@pytest.mark.parametrize("raw", ["1234", "000-000-0000", "1234567890", "555-555-5555", "none"])
+@pytest.mark.parametrize(
+    "raw", ["1234", "0049 00", "000-000-0000", "1234567890", "555-555-5555", "none"]
+)
 def test_what_is_no_phone_is_missing(raw: str) -> None:
     assert value("phone", raw) is None
     assert value("phone", raw, default_region="US") is None
