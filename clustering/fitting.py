@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,8 +30,11 @@ from clustering.neighbours.exact import ExactNeighbours
 Pairs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# Weights are fitted only from this many records on: fewer say less than the defaults know.
+# Weights are fitted only from this many different records on: fewer say less than the defaults.
 LEAST_RECORDS = 50
+# Copies of one content that a fit looks at: more say nothing new, and very many would make random
+# pairs, which stand for strangers, mostly matches.
+COPIES = 4
 ANCHORS = 2_000
 NEIGHBOURS = 20
 RANDOM_PAIRS = 40_000
@@ -60,6 +64,18 @@ def _leaves(model: Model, bags: Sequence[Bags]) -> tuple[Leaves, npt.NDArray[np.
         leaves.put(i, weighed)
         vectors[i] = model.vector(weighed)
     return leaves, vectors
+
+
+def without_copies(bags: Sequence[Bags]) -> list[Bags]:
+    """The first COPIES records of each content, in their order."""
+    seen: Counter[bytes] = Counter()
+    kept = []
+    for record in bags:
+        content = record.values.tobytes()
+        seen[content] += 1
+        if seen[content] <= COPIES:
+            kept.append(record)
+    return kept
 
 
 def _candidate_pairs(vectors: npt.NDArray[np.float32], anchors: Pairs) -> Pairs:
@@ -153,9 +169,10 @@ def fit_model(
 
     bags: in an order that does not depend on arrival (by record key), so that the model does not.
     """
+    bags = without_copies(bags)
     first = first_model(specs, dimension, evidence_fields)
     model = replace(first, frequencies=count(bags, len(specs)))
-    if len(bags) < LEAST_RECORDS:
+    if len({record.values.tobytes() for record in bags}) < LEAST_RECORDS:
         return model
     generator = np.random.Generator(np.random.PCG64(seed))
     leaves, vectors = _leaves(model, bags)

@@ -6,12 +6,11 @@ next version.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,20 @@ from clustering.linkage.learned_kernels import (
 from clustering.linkage.logistic import Evidence
 
 FORMAT = 1
+
+# What a model's bytes begin with; a digest of the rest follows.
+_MAGIC = b"graftd model\n"
+_DIGEST_BYTES = 16
+
+
+def sealed(archive: bytes) -> bytes:
+    """A model's arrays with what tells that they are a model, and whole."""
+    return _MAGIC + _digest(archive) + archive
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
 
 # Weights before any fit, in nats: a type's strongest agreement and disagreement.
 _FIRST_BIAS = -6.0
@@ -156,13 +169,16 @@ class Model:
             slopes=self.evidence.slopes,
             search_weights=self.search_weights,
         )
-        return file.getvalue()
+        return sealed(file.getvalue())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
-        """Raises DataError when the bytes are not a model of a format known here."""
+        """Raises DataError when the bytes are damaged or not a model of a format known here."""
+        start = len(_MAGIC) + _DIGEST_BYTES
+        if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != _digest(data[start:]):
+            raise DataError("this is not a graftd model, or it is damaged; train or copy it again")
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            with np.load(io.BytesIO(data[start:]), allow_pickle=False) as arrays:
                 head = json.loads(arrays["head"].tobytes())
                 if head["format"] != FORMAT:
                     raise DataError(
@@ -192,7 +208,7 @@ class Model:
                     head["evidence_fields"],
                     head["cosine_threshold"],
                 )
-        except (ValueError, KeyError, OSError, EOFError, BadZipFile, zlib.error) as error:
+        except (ValueError, KeyError, OSError, EOFError) as error:
             raise DataError(f"this is not a graftd model, or it is damaged: {error}") from error
 
 

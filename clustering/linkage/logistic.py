@@ -38,7 +38,8 @@ class Evidence:
 def _design(levels: npt.NDArray[np.int64], rarity: Floats) -> Floats:
     """One column per step of each field and one per rarity term: float64[n, n_fields * (L + 1)]."""
     steps = (levels[:, :, None] >= np.arange(N_LEVELS)) & (levels[:, :, None] >= 0)
-    return np.concatenate([steps, rarity[:, :, None]], axis=2).reshape(len(levels), -1)
+    columns = np.concatenate([steps, rarity[:, :, None]], axis=2)
+    return columns.reshape(len(levels), levels.shape[1] * (N_LEVELS + 1))
 
 
 def score(levels: npt.NDArray[np.int64], rarity: Floats, evidence: Evidence) -> Floats:

@@ -235,7 +235,6 @@ def test_letters_of_either_case_are_the_same() -> None:
     assert resolve(records, {"name": "name"}) == [{"1", "2"}, {"3"}]
 
 
-@pytest.mark.xfail(reason="random pairs that match are taken for others", strict=True)
 @pytest.mark.parametrize(("n_equal", "n_others"), [(60, 0), (60, 1), (200, 60)])
 def test_equal_records_stay_together_however_many_they_are(n_equal: int, n_others: int) -> None:
     names = ("given", "family", "born")
