@@ -104,10 +104,19 @@ class Entities:
         lost or gained one. removed: records that are in no cluster any more.
         """
         gone = frozenset(removed)
-        touched = {self._of[r] for part in (*clusters, gone) for r in part if r in self._of}
-        same = {self._live[n].members: n for n in touched}.keys() & set(clusters)
-        parts = sorted((c for c in clusters if c not in same), key=min)
-        old = [self._live[n] for n in sorted(touched) if self._live[n].members not in same]
+        touched = {self._of.get(record) for record in gone}
+        parts = []
+        for cluster in clusters:
+            were = set(map(self._of.get, cluster))
+            if not self._is_one_entity(cluster, were):
+                parts.append(cluster)
+                touched |= were
+        parts.sort(key=min)
+        old = [self._live[n] for n in sorted(n for n in touched if n is not None)]
+        if len(parts) == 1 and len(old) == 1 and old[0].members < parts[0]:
+            # By far the commonest change: one entity gains records that are new.
+            number = old[0].number
+            return [self._take(number, parts[0], [number], {number: [0]}, [number])]
         part_of = {record: i for i, part in enumerate(parts) for record in part}
         passes = {entity.number: self._passes(entity, part_of) for entity in old}
         claimants: list[list[Entity]] = [[] for _ in parts]
@@ -122,6 +131,13 @@ class Entities:
                 self.next_number += 1
             keepers.append(kept)
         return self._apply(old, parts, passes, keepers, gone)
+
+    def _is_one_entity(self, cluster: frozenset[int], were: set[int | None]) -> bool:
+        """Whether a cluster, whose records were in the entities ``were``, is one of them."""
+        if len(were) != 1:
+            return False
+        (number,) = were
+        return number is not None and len(self._live[number].members) == len(cluster)
 
     @staticmethod
     def _passes(entity: Entity, part_of: dict[int, int]) -> list[int]:

@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +97,7 @@ class Model:
     evidence_fields: int
     cosine_threshold: float = FIRST_COSINE_THRESHOLD
 
-    @property
+    @cached_property
     def spaces(self) -> npt.NDArray[np.int32]:
         """int32[n_fields]: fields with an equal number may hold each other's values (all names)."""
         names = [spec.type is FieldType.NAME for spec in self.specs]
@@ -117,18 +118,21 @@ class Model:
         rows[:, MAY_STAND_ALONE] = [spec.type in _STANDS_ALONE for spec in self.specs]
         return out
 
+    @cached_property
+    def _uses_idf(self) -> npt.NDArray[np.bool_]:
+        return np.array([spec.type not in _WITHOUT_IDF for spec in self.specs])
+
     def weigh(self, bags: Bags) -> Weighed:
         """A record's bags with idf weights and rarities."""
         weights = np.empty(len(bags.ids), np.float32)
         rarity = np.empty(len(self.specs), np.float32)
         f = self.frequencies
-        uses_idf = np.array([spec.type not in _WITHOUT_IDF for spec in self.specs])
         weigh_tokens(
             bags.starts,
             bags.ids,
             bags.weights,
             f.present,
-            uses_idf,
+            self._uses_idf,
             f.token_keys,
             f.token_counts,
             weights,

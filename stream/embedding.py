@@ -12,6 +12,7 @@ import xxhash
 from clustering.features.bags import Bags, encode
 from clustering.features.leaves import Weighed
 from clustering.features.schema import ComparisonValue, FieldType
+from clustering.features.weighing_kernels import lookup_tokens
 from clustering.model import Model
 
 # Tokens of a record that are looked up exactly: those that say most, by weight.
@@ -68,13 +69,16 @@ class Embedder:
         return Embedded(weighed, self.model.vector(weighed), self._tokens(weighed), _group(bags))
 
     def _tokens(self, weighed: Weighed) -> npt.NDArray[np.uint64]:
-        fields = np.repeat(np.arange(len(weighed.values)), np.diff(weighed.starts))
-        weights = weighed.weights * self.model.search_weights[fields]
-        rare = np.argsort(-weights, kind="stable")[:RARE_TOKENS]
-        words = weighed.ids[rare].view(np.uint32).astype(np.uint64)
-        whole = self._exact & (weighed.values != 0)
-        values = weighed.values[whole].astype(np.uint64) | np.uint64(1 << 63)
-        return np.concatenate([words | self._spaces[fields[rare]], values ^ self._spaces[whole]])
+        return lookup_tokens(
+            weighed.starts,
+            weighed.ids,
+            weighed.weights,
+            weighed.values,
+            self.model.search_weights,
+            self._spaces,
+            self._exact,
+            RARE_TOKENS,
+        )
 
 
 def _group(bags: Bags) -> int:

@@ -160,7 +160,7 @@ def pair_evidence(
     """
     params = model.params()
     x, y = on_desk(arrays, a, b)
-    starts, ids, weights, rarities, values, desk, desk_weights, _ = arrays
+    starts, ids, weights, rarities, values, desk, desk_weights = arrays[:7]
     learned = linkage == LEARNED
     found = []
     bias = float(params[BIAS]) if learned else 0.0

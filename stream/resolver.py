@@ -7,7 +7,7 @@ here reads or writes anything: the engine stores what `Settled` and ``take_index
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,9 @@ TOKEN_CANDIDATES = 10
 # a share of the threshold for the others, whose scale ends at 1.
 FLOOR_NATS = 4.0
 FLOOR_SHARE = 0.6
+
+# Candidates in a row below that after which an insert looks at no more.
+PATIENCE = 8
 
 # Least number of changes of the neighbour index between two snapshots of it.
 SNAPSHOT_INTERVAL = 10_000
@@ -92,6 +95,7 @@ def _tree_config(config: Config, model: Model) -> GrinchConfig:
         single_elimination=tree.single_elimination,
         single_search=tree.single_search,
         neighbours=tree.neighbours,
+        patience=PATIENCE,
         floor=threshold - FLOOR_NATS if learned_linkage else threshold * FLOOR_SHARE,
         threshold=threshold,
     )
@@ -201,14 +205,15 @@ class Resolver:
         return self._arrival_of[leaves]
 
     def candidates(self, embedded: Embedded) -> npt.NDArray[np.int64]:
-        """Leaves that may match a record, nearest first."""
+        """Leaves that may match a record, the best of each search in turn, the nearest first."""
         if not embedded.comparable or len(self._index) == 0:
             return np.empty(0, np.int64)
         near, _ = self._index.search(embedded.vector, self.config.tree.neighbours)
         exact = self._tokens.candidates(embedded.tokens, TOKEN_CANDIDATES)
-        known = set(near.tolist())
-        missed = [leaf for leaf in exact.tolist() if leaf not in known]
-        return np.concatenate([near, np.array(missed, np.int64)]) if missed else near
+        ranked = zip_longest(near.tolist(), exact.tolist(), fillvalue=NONE)
+        merged = dict.fromkeys(chain.from_iterable(ranked))
+        merged.pop(NONE, None)
+        return np.array(list(merged), np.int64)
 
     def take_dirty_nodes(self) -> list[int]:
         """Nodes that changed since the last call, ascending; ids now free are among them."""

@@ -15,15 +15,24 @@ LEAVES_TYPE = types.Tuple(  # type: ignore[no-untyped-call]
         types.float32[::1],
         types.float32[:, ::1],
         types.int64[:, ::1],
-        types.int64[::1],
+        types.uint64[::1],
         types.float32[::1],
         types.int64[::1],
+        types.int64[::1],
+        types.float64[::1],
     )
 )
 
 # Slots of Leaves' desk state: which leaf lies on it (-1: none), and how many tokens that has.
 OWNER, LAID = 0, 1
-FREE = -1
+NOBODY = -1
+# What is on the desk where nothing is; and how many slots a token gets, so that hardly any two
+# tokens want the same one.
+FREE = np.uint64(2**64 - 1)
+SLOTS_PER_TOKEN = 16
+# Slots of the memo, a power of two, and what is in one that holds no pair.
+MEMO_SLOTS = 1 << 14
+NO_PAIR = -1
 
 
 class Weighed(NamedTuple):
@@ -44,11 +53,12 @@ class Weighed(NamedTuple):
 class Leaves:
     """Growing store of the leaves' tokens, addressed by leaf id.
 
-    ``arrays`` is (starts, ids, weights, rarity, values, desk keys, desk weights, desk state):
-    int64[n, n_fields + 1], int32[m], float32[m], float32[n, n_fields], int64[n, n_fields] and the
-    desk. The desk is a hash table on which kernels lay out one leaf's tokens to compare it with
-    many others: int64[k] keys, float32[k] weights, and int64[2 + k] state (see OWNER), the rest of
-    which lists the slots in use.
+    ``arrays`` is (starts, ids, weights, rarity, values, desk keys, desk weights, desk state, memo
+    pairs, memo scores): int64[n, n_fields + 1], int32[m], float32[m], float32[n, n_fields],
+    int64[n, n_fields], the desk and the memo. The desk is a hash table on which kernels lay out one
+    leaf's tokens to compare it with many others: uint64[k] keys, float32[k] weights, 0 where free,
+    and int64[2 + k] state (see OWNER), the rest of which lists the slots in use. The memo holds the
+    last scores of some pairs of leaves: int64[MEMO_SLOTS], NO_PAIR where none, and float64.
 
     Tokens of removed leaves are garbage until there is more of it than of the rest; then the live
     ones are moved together, so the cost of a removal is constant on average.
@@ -60,7 +70,9 @@ class Leaves:
         self._values = np.zeros((16, n_fields), np.int64)
         self._ids = np.empty(1024, np.int32)
         self._weights = np.empty(1024, np.float32)
-        self._set_desk(1024)
+        self._memo_pairs = np.full(MEMO_SLOTS, NO_PAIR, np.int64)
+        self._memo_scores = np.zeros(MEMO_SLOTS)
+        self._set_desk(4096)
         self._used = 0
         self._garbage = 0
         self._live: dict[int, int] = {}
@@ -69,7 +81,8 @@ class Leaves:
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
         """What a linkage kernel reads (LEAVES_TYPE); valid until the next ``put`` or ``drop``."""
         tokens = self._starts, self._ids, self._weights, self._rarity, self._values
-        return *tokens, self._desk_keys, self._desk_weights, self._desk_state
+        desk = self._desk_keys, self._desk_weights, self._desk_state
+        return *tokens, *desk, self._memo_pairs, self._memo_scores
 
     def put(self, leaf: int, weighed: Weighed) -> None:
         """Store a leaf's bags; the id must be free."""
@@ -78,8 +91,9 @@ class Leaves:
             self._rarity = np.concatenate([self._rarity, np.full_like(self._rarity, np.nan)])
             self._values = np.concatenate([self._values, np.zeros_like(self._values)])
         count = len(weighed.ids)
-        if 4 * count > len(self._desk_keys):
-            self._set_desk(1 << (4 * count - 1).bit_length())
+        wanted = SLOTS_PER_TOKEN * count
+        if wanted > len(self._desk_keys):
+            self._set_desk(1 << (wanted - 1).bit_length())
         while self._used + count > len(self._ids):
             self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
             self._weights = np.concatenate([self._weights, np.empty_like(self._weights)])
@@ -96,6 +110,7 @@ class Leaves:
         """Forget a leaf's bags."""
         if self._desk_state[OWNER] == leaf:
             self._set_desk(len(self._desk_keys))
+        self._memo_pairs.fill(NO_PAIR)  # the id may come back with other bags
         self._garbage += self._live.pop(leaf)
         self._rarity[leaf] = np.nan
         self._values[leaf] = 0
@@ -105,10 +120,10 @@ class Leaves:
 
     def _set_desk(self, size: int) -> None:
         """An empty desk of ``size`` slots, a power of two."""
-        self._desk_keys = np.full(size, FREE, np.int64)
+        self._desk_keys = np.full(size, FREE, np.uint64)
         self._desk_weights = np.zeros(size, np.float32)
         self._desk_state = np.zeros(2 + size, np.int64)
-        self._desk_state[OWNER] = FREE
+        self._desk_state[OWNER] = NOBODY
 
     def _compact(self) -> None:
         ids, weights, used = np.empty_like(self._ids), np.empty_like(self._weights), 0
@@ -121,4 +136,4 @@ class Leaves:
         self._ids, self._weights, self._used, self._garbage = ids, weights, used, 0
 
 
-__all__ = ["FREE", "LAID", "LEAVES_TYPE", "OWNER", "Leaves", "Weighed"]
+__all__ = ["FREE", "LAID", "LEAVES_TYPE", "NOBODY", "OWNER", "Leaves", "Weighed"]

@@ -14,6 +14,7 @@ _I32 = types.int32[::1]
 _I64 = types.int64[::1]
 _F32 = types.float32[::1]
 _F64 = types.float64[::1]
+_U64 = types.uint64[::1]
 
 # Even a token that nearly every record has keeps this much, so that two records that share
 # only such tokens are not as different as two that share nothing.
@@ -130,3 +131,47 @@ def fold(
         norm = np.float32(math.sqrt(total))
         for i in range(out.shape[0]):
             out[i] /= norm
+
+
+@njit(
+    _U64(_I32, _I32, _F32, _I64, _F64, _U64, types.boolean[::1], types.int64),
+    cache=True,
+)
+def lookup_tokens(
+    starts: npt.NDArray[np.int32],
+    ids: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float32],
+    values: npt.NDArray[np.int64],
+    field_weights: npt.NDArray[np.float64],
+    spaces: npt.NDArray[np.uint64],
+    whole: npt.NDArray[np.bool_],
+    most: int,
+) -> npt.NDArray[np.uint64]:
+    """What a record is looked up by exactly: its weightiest tokens, then its whole values.
+
+    spaces: uint64[n_fields], what tells the tokens of one space from those of the others.
+    whole: bool[n_fields], whether a field's whole value is looked up. most: tokens at most.
+    Returns uint64[m]; tokens by weight, ties by place.
+    """
+    n_fields = values.shape[0]
+    tokens = np.empty(most + n_fields, np.uint64)
+    heavy = np.empty(most)
+    n = 0
+    for field in range(n_fields):
+        for at in range(starts[field], starts[field + 1]):
+            weight = weights[at] * field_weights[field]
+            if n == most and weight <= heavy[n - 1]:
+                continue
+            n = min(n + 1, most)
+            place = n - 1
+            while place > 0 and heavy[place - 1] < weight:
+                heavy[place] = heavy[place - 1]
+                tokens[place] = tokens[place - 1]
+                place -= 1
+            heavy[place] = weight
+            tokens[place] = np.uint64(np.uint32(ids[at])) | spaces[field]
+    for field in range(n_fields):
+        if whole[field] and values[field] != 0:
+            tokens[n] = (np.uint64(values[field]) | np.uint64(1 << 63)) ^ spaces[field]
+            n += 1
+    return tokens[:n].copy()

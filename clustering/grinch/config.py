@@ -30,6 +30,8 @@ class GrinchConfig:
         a search of its own, which needs ``neighbours``.
     neighbours: how many neighbours a search asks for.
     floor: subtrees whose linkage is lower are not joined; the tree is then a forest.
+    patience: an insert looks at no more candidates after so many in a row below the floor; 0 = it
+        looks at all.
     threshold: a node is coherent when every linkage at or below it is at least this.
     graft_budget: most grafts made for one insert; None = 2 log2(leaves) + 32.
     """
@@ -42,6 +44,7 @@ class GrinchConfig:
     single_search: bool = True
     neighbours: int = 25
     floor: float = -math.inf
+    patience: int = 0
     threshold: float = math.inf
     graft_budget: int | None = None
 
@@ -50,6 +53,8 @@ class GrinchConfig:
             raise ConfigError(f"restruct is {self.restruct!r}; use one of {', '.join(RESTRUCT)}")
         if self.cap < 0:
             raise ConfigError(f"cap is {self.cap}; use 0 for none or a number of leaves")
+        if self.patience < 0:
+            raise ConfigError(f"patience is {self.patience}; use 0 for no end or a number")
         if self.neighbours < 1:
             raise ConfigError(f"neighbours is {self.neighbours}; use at least 1")
         if math.isnan(self.floor) or math.isnan(self.threshold):
@@ -62,6 +67,7 @@ class GrinchConfig:
         return Rules(
             floor=float(self.floor),
             threshold=float(self.threshold),
+            patience=self.patience,
             cap=self.cap,
             rotate=self.rotate,
             restruct=RESTRUCT[self.restruct],

@@ -46,6 +46,9 @@ from clustering.linkage import LINKAGE_TYPE
 
 EPSILON = 1e-6
 
+# What an insert returns in place of an id when it was given something else than leaves.
+NOT_LEAVES = -2
+
 # Values of Rules.restruct
 RESTRUCT_NONE, RESTRUCT_TEXT, RESTRUCT_CODE = 0, 1, 2
 
@@ -137,12 +140,23 @@ def balance_tie(tree: Tree, linkage: Kernel, leaf: int, place: int, alike: float
     return place
 
 
-@njit(SCORES_TYPE(TREE_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE), cache=True)
-def likenesses(tree: Tree, linkage: Kernel, node: int, candidates: Nodes) -> Scores:
-    """Linkage of a node with each candidate: float64[m]."""
-    scores = np.empty(len(candidates))
+@njit(SCORES_TYPE(TREE_TYPE, RULES_TYPE, LINKAGE_TYPE, NODE, CANDIDATES_TYPE), cache=True)
+def likenesses(tree: Tree, rules: Rules, linkage: Kernel, node: int, candidates: Nodes) -> Scores:
+    """Linkage of a node with each candidate, float64[m]; FORBIDDEN where it was not looked at.
+
+    Candidates come best first, so after ``patience`` in a row below the floor the others are not.
+    Those that a hard fact keeps out tell nothing of the others.
+    """
+    scores = np.full(len(candidates), FORBIDDEN)
+    missed = 0
     for i in range(len(candidates)):
         scores[i] = link(tree, linkage, node, candidates[i])
+        if scores[i] >= rules.floor:
+            missed = 0
+        elif scores[i] > FORBIDDEN:
+            missed += 1
+            if missed == rules.patience:
+                break
     return scores
 
 
@@ -388,11 +402,14 @@ def insert_leaf(
     Candidates below the floor take no part in the grafts: of how alike they are to others, the
     new leaf tells nothing new.
 
-    budget: how many grafts may be made. Returns the leaf's id.
+    budget: how many grafts may be made. Returns the leaf's id, or NOT_LEAVES, having done nothing,
+    when some candidate is not a leaf.
     """
+    if not all_leaves(tree, candidates):
+        return NOT_LEAVES
     linkage = bound.linkage
     leaf = new_leaf(tree, row, group, kind)
-    scores = likenesses(tree, linkage, leaf, candidates)
+    scores = likenesses(tree, rules, linkage, leaf, candidates)
     place_leaf(tree, rules, linkage, leaf, candidates, scores, twin)
     near = candidates[scores >= rules.floor]
     node = int(tree.parent[leaf])

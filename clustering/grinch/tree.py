@@ -232,10 +232,9 @@ class GrinchTree:
         if values.shape != self._row.shape:
             raise DataError(f"a row has shape {values.shape}; this tree needs ({self.width},)")
         self._row[:] = values
-        if not np.isfinite(self._row).all():
+        if self.width and not np.isfinite(self._row).all():
             raise DataError("a row has values that are not finite numbers; leave the record out")
         near = np.array(candidates, np.int64).reshape(-1)
-        self._check_leaves(near)
         if twin != NONE:
             self._check_leaves(np.array([twin], np.int64))
             if group == NONE or self._tree.group[twin] != group:
@@ -243,20 +242,15 @@ class GrinchTree:
         self._reserve(2 * len(self) + 2)
         self._tree = self._tree._replace(leaves=self._features.arrays)
         if self.config.graft and self._neighbours is not None:
+            self._check_leaves(near)
             return self._insert_searching(self._neighbours, near, twin, group, kind)
-        return int(
-            grinch_kernels.insert_leaf(
-                self._tree,
-                self._rules,
-                self._bound,
-                self._row,
-                near,
-                twin,
-                group,
-                kind,
-                self._budget() if self.config.graft else 0,
-            )
+        budget = self._budget() if self.config.graft else 0
+        leaf: int = grinch_kernels.insert_leaf(
+            self._tree, self._rules, self._bound, self._row, near, twin, group, kind, budget
         )
+        if leaf == grinch_kernels.NOT_LEAVES:
+            self._check_leaves(near)
+        return leaf
 
     def delete(self, leaf: int) -> None:
         """Take a leaf out. Raises TreeError when it is not a leaf of this tree."""
@@ -331,7 +325,7 @@ class GrinchTree:
         """Insert with a neighbour search for every graft (the paper's exact variant)."""
         tree, rules, kernel = self._tree, self._rules, self.linkage.kernel
         leaf = int(grinch_kernels.new_leaf(tree, self._row, group, kind))
-        scores = grinch_kernels.likenesses(tree, kernel, leaf, near)
+        scores = grinch_kernels.likenesses(tree, rules, kernel, leaf, near)
         grinch_kernels.place_leaf(tree, rules, kernel, leaf, near, scores, twin)
         limit = tree.work[tree_kernels.GRAFTS_MADE] + self._budget()
         node = int(tree.parent[leaf])

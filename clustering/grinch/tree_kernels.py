@@ -79,6 +79,7 @@ class Rules(NamedTuple):
 
     floor: float
     threshold: float
+    patience: int
     cap: int
     rotate: bool
     restruct: int
@@ -112,6 +113,7 @@ RULES_TYPE = types.NamedTuple(
     (
         types.float64,
         types.float64,
+        types.int64,
         types.int64,
         types.boolean,
         types.int64,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from clustering.linkage import LINKAGE_SIGNATURE, Linkage
-from clustering.linkage.learned_kernels import Arrays, Floats, pair_logit
+from clustering.linkage.learned_kernels import Arrays, Floats, known_logit
 
 # Leaves of a node that the mean is taken over, at most.
 SAMPLED_LEAVES = 6
@@ -35,7 +35,7 @@ def learned_kernel(
             y = samples[b, j]
             if y < 0:
                 break
-            total += pair_logit(leaves, params, x, y)
+            total += known_logit(leaves, params, x, y)
             pairs += 1
     return total / pairs
 

@@ -47,7 +47,8 @@ _VALUES = types.int64[:, ::1]
 _IDS = types.int32[::1]
 _WEIGHTS = types.float32[::1]
 _RARITY = types.float32[:, ::1]
-_DESK = types.int64[::1]
+_DESK = types.uint64[::1]
+_KEY = types.uint64
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Floats = npt.NDArray[np.float64]
@@ -63,28 +64,30 @@ def level_of(similarity: float) -> int:
     return level
 
 
-@njit(_INT(_INT, _INT), cache=True)
+@njit(_KEY(_INT, types.int32), cache=True)
 def desk_key(field: int, token: int) -> int:
     """What a token of a field is on the desk; never FREE."""
-    return (field << 32) | (token & 0xFFFFFFFF)
+    return (np.uint64(field) << np.uint64(32)) | np.uint64(np.uint32(token))
 
 
-@njit(_INT(_DESK, _INT), cache=True)
-def find_slot(desk: npt.NDArray[np.int64], key: int) -> int:
+@njit(_KEY(_DESK, _KEY), cache=True)
+def find_slot(desk: npt.NDArray[np.uint64], key: int) -> int:
     """The slot that holds ``key``, or the free one where it belongs."""
-    mask = desk.shape[0] - 1
-    slot = (key ^ (key >> 27)) & mask
+    # All unsigned: numba would check whether a signed index counts from the end.
+    mask = np.uint64(desk.shape[0] - 1)
+    slot = (key ^ (key >> np.uint64(27))) & mask
     while desk[slot] != key and desk[slot] != FREE:
-        slot = (slot + 1) & mask
+        slot = (slot + np.uint64(1)) & mask
     return slot
 
 
 @njit(types.void(LEAVES_TYPE, types.int64), cache=True)
 def lay_out(leaves: Arrays, leaf: int) -> None:
     """Put a leaf's tokens on the desk, in place of those of the leaf before."""
-    starts, ids, weights, _, _, desk, desk_weights, state = leaves
+    starts, ids, weights, _, _, desk, desk_weights, state, _, _ = leaves
     for i in range(state[LAID]):
         desk[state[2 + i]] = FREE
+        desk_weights[state[2 + i]] = 0.0
     laid = 0
     for field in range(starts.shape[1] - 1):
         for at in range(starts[leaf, field], starts[leaf, field + 1]):
@@ -107,7 +110,7 @@ def field_similarity(
     ids: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32],
     values: Ints,
-    desk: Ints,
+    desk: npt.NDArray[np.uint64],
     desk_weights: npt.NDArray[np.float32],
     params: Floats,
     a: int,
@@ -124,10 +127,9 @@ def field_similarity(
     if values[a, field] == values[b, field]:
         return 1.0
     total = 0.0
-    for at in range(starts[b, field], starts[b, field + 1]):
+    for at in range(np.uint64(starts[b, field]), np.uint64(starts[b, field + 1])):
         slot = find_slot(desk, desk_key(field, ids[at]))
-        if desk[slot] != FREE:
-            total += float(weights[at]) * float(desk_weights[slot])
+        total += float(weights[at]) * float(desk_weights[slot])  # 0 where the slot is free
     space = params[HEADER + field * PER_FIELD + SPACE]
     if space < 0.0 or total >= SWAPPED:
         return min(total, 1.0)
@@ -174,7 +176,7 @@ def pair_logit(leaves: Arrays, params: Floats, a: int, b: int) -> float:
     """
     a, b = on_desk(leaves, a, b)
     # Taken apart once: every unpacking of the tuple counts references to all of its arrays.
-    starts, ids, weights, rarity, values, desk, desk_weights, _ = leaves
+    starts, ids, weights, rarity, values, desk, desk_weights, _, _, _ = leaves
     logit = params[BIAS]
     agreeing = 0
     alone = False
@@ -196,10 +198,26 @@ def pair_logit(leaves: Arrays, params: Floats, a: int, b: int) -> float:
     return logit
 
 
+@njit(types.float64(LEAVES_TYPE, _PARAMS, _INT, _INT), cache=True)
+def known_logit(leaves: Arrays, params: Floats, a: int, b: int) -> float:
+    """`pair_logit`, from the memo where it is there; ``params`` are always the same.
+
+    An insert looks at many of its pairs again as parts of larger nodes.
+    """
+    pairs, scores = leaves[8], leaves[9]
+    pair = (min(a, b) << 32) | max(a, b)
+    slot = np.uint64((pair ^ (pair >> 25)) * 0x9E3779B1) >> np.uint64(7)
+    slot &= np.uint64(pairs.shape[0] - 1)
+    if pairs[slot] != pair:
+        scores[slot] = pair_logit(leaves, params, a, b)
+        pairs[slot] = pair
+    return scores[slot]
+
+
 @njit(types.float64[:, ::1](LEAVES_TYPE, _PARAMS, types.int64[:, ::1]), cache=True)
 def pair_similarities(leaves: Arrays, params: Floats, pairs: Ints) -> Floats:
     """Similarity of every field for every pair: float64[n_pairs, n_fields], NaN where missing."""
-    starts, ids, weights, _, values, desk, desk_weights, _ = leaves
+    starts, ids, weights, _, values, desk, desk_weights, _, _, _ = leaves
     n_fields = int(params[N_FIELDS])
     out = np.empty((pairs.shape[0], n_fields))
     for i in range(pairs.shape[0]):

@@ -138,6 +138,9 @@ class Resolving:
             self.resolver.add(number, "made up", row)
             self.events += len(self.resolver.settle().changes)
             self.measured.each.append(time.perf_counter() - began)
+        # What an engine would write to its store by now.
+        self.resolver.take_dirty_nodes()
+        self.resolver.take_index_events()
 
 
 class EndToEnd:
@@ -150,7 +153,6 @@ class EndToEnd:
         self._source = source.name
         self._operations = source.read(None, threading.Event())
         self._batch = config.state.batch_records
-        self.refitting = 0.0
 
     def grow(self, start: int, clock: Callable[[], float]) -> None:
         engine, refitted = self.partition.engine, 0.0

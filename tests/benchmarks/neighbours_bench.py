@@ -173,11 +173,14 @@ def token_index(console: Console, n: int = 100_000) -> None:
 
 
 def main() -> None:
-    """Print every table."""
+    """Ask for the number of vectors on the command line."""
     parser = argparse.ArgumentParser(description="Measure the neighbour indexes.")
     parser.add_argument("--largest", type=int, default=60_000, help="vectors (default 60000)")
-    largest = parser.parse_args().largest
-    console = Console(width=120)
+    run(Console(width=120), parser.parse_args().largest)
+
+
+def run(console: Console, largest: int) -> None:
+    """Print every table, of at most so many vectors."""
     scan_against_blas(console)
     crossover(console, largest, HnswConfig())
     growth(console, largest)

@@ -89,7 +89,7 @@ class Reference:
 
     def insert(self, name: int, row: np.ndarray, candidates: list[int]) -> None:
         x = Node(leaf=name, row=row)
-        near = [self.leaf_nodes[c] for c in candidates]
+        near = self.looked_at(x, [self.leaf_nodes[c] for c in candidates])
         self.leaf_nodes[name] = x
         place = self.find_place(x, near)
         if place is None:
@@ -101,6 +101,14 @@ class Reference:
             while v is not None:
                 v = self.graft(v, near)
         self.dissolve(self.top(x))
+
+    def looked_at(self, x: Node, near: list[Node]) -> list[Node]:
+        missed = 0
+        for i, candidate in enumerate(near):
+            missed = missed + 1 if self.f(x, candidate) < self.config.floor else 0
+            if self.config.patience and missed == self.config.patience:
+                return near[: i + 1]
+        return near
 
     def find_place(self, x: Node, near: list[Node]) -> Node | None:
         if not near:

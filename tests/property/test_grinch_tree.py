@@ -31,6 +31,7 @@ configs = st.builds(
     cap=st.sampled_from([0, 4, 100]),
     single_elimination=st.booleans(),
     floor=st.sampled_from([-math.inf, 0.1, 0.5]),
+    patience=st.sampled_from([0, 1, 3]),
     threshold=st.sampled_from([0.5, 0.9, math.inf]),
     neighbours=st.sampled_from([1, 3, 25]),
     graft_budget=st.just(10**6),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clustering.features.leaves import FREE, LAID, OWNER, Leaves, Weighed
+from clustering.features.leaves import FREE, LAID, NOBODY, OWNER, Leaves, Weighed
 from clustering.linkage.learned_kernels import desk_key, find_slot, lay_out
 
 N_FIELDS = 3
@@ -74,7 +74,7 @@ def test_a_leaf_of_nothing_is_kept_too() -> None:
 
 
 def laid_out(leaves: Leaves) -> dict[int, float]:
-    keys, weights, state = leaves.arrays[5:]
+    keys, weights, state = leaves.arrays[5:8]
     slots = state[2 : 2 + state[LAID]]
     assert sorted(slots.tolist()) == np.flatnonzero(keys != FREE).tolist()
     return dict(zip(keys[slots].tolist(), weights[slots].tolist(), strict=True))
@@ -113,5 +113,5 @@ def test_the_desk_grows_with_the_longest_leaf_and_forgets_dropped_ones() -> None
     leaves.drop(0)
     assert leaves.arrays[7][OWNER] == 1, "another leaf than the one on it"
     leaves.drop(1)
-    assert leaves.arrays[7][OWNER] == FREE
+    assert leaves.arrays[7][OWNER] == NOBODY
     assert laid_out(leaves) == {}
