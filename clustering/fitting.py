@@ -1,4 +1,4 @@
-"""Fitting the model: frequencies from all records, weights from pairs of near neighbours."""
+"""Fitting the model: frequencies from the records, weights from pairs of near neighbours."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from clustering.features.schema import FieldSpec, FieldType
 from clustering.frequencies import count
 from clustering.linkage.learned_kernels import (
     LEVEL_ENDS,
-    MOST_RARITY,
-    RARITY_FROM,
-    RARITY_FULL,
+    pair_rarity_terms,
     pair_similarities,
 )
 from clustering.linkage.logistic import Evidence, fit, score
@@ -103,14 +101,11 @@ class _Observed:
     """Levels and rarity terms of pairs, as the mixtures and the logistic fit read them."""
 
     def __init__(self, leaves: Leaves, model: Model, pairs: Pairs) -> None:
-        similarity = pair_similarities(leaves.arrays, model.params(), pairs)
-        missing = np.isnan(similarity)
-        self.levels = np.where(missing, -1, np.digitize(similarity, LEVEL_ENDS)).astype(np.int64)
-        rarity = leaves.arrays[3]
-        rarer = np.minimum(rarity[pairs[:, 0]], rarity[pairs[:, 1]]).astype(np.float64)
-        rarer = np.clip(rarer + np.log(model.frequencies.clash), -MOST_RARITY, MOST_RARITY)
-        fade = np.clip((similarity - RARITY_FROM) / (RARITY_FULL - RARITY_FROM), 0.0, 1.0)
-        self.rarity: Floats = np.where(missing, 0.0, rarer * fade)
+        params = model.params()
+        similarity = pair_similarities(leaves.arrays, params, pairs)
+        levels = np.where(np.isnan(similarity), -1, np.digitize(similarity, LEVEL_ENDS))
+        self.levels = levels.astype(np.int64)
+        self.rarity: Floats = pair_rarity_terms(leaves.arrays, params, pairs, similarity)
 
 
 def _by_em(
@@ -168,6 +163,7 @@ def fit_model(
     """A model fitted to records without labels; the same records in the same order give the same.
 
     bags: in an order that does not depend on arrival (by record key), so that the model does not.
+        Of equal ones only the first COPIES are looked at, for frequencies too.
     """
     bags = without_copies(bags)
     first = first_model(specs, dimension, evidence_fields)

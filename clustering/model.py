@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,15 +43,6 @@ _MAGIC = b"graftd model\n"
 _DIGEST_BYTES = 16
 
 
-def sealed(archive: bytes) -> bytes:
-    """A model's arrays with what tells that they are a model, and whole."""
-    return _MAGIC + _digest(archive) + archive
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
-
-
 # Weights before any fit, in nats: a type's strongest agreement and disagreement.
 _FIRST_BIAS = -6.0
 _FIRST = {
@@ -74,6 +65,15 @@ _STANDS_ALONE = {FieldType.NAME, FieldType.TEXT, FieldType.EMAIL, FieldType.IDEN
 
 # Dates are compared by their parts, of which none is rarer than another in a way that matters.
 _WITHOUT_IDF = {FieldType.DATE}
+
+
+def sealed(archive: bytes) -> bytes:
+    """A model's arrays with what tells that they are a model, and whole."""
+    return _MAGIC + _digest(archive) + archive
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,11 @@ class Model:
             "bias": self.evidence.bias,
             "cosine_threshold": self.cosine_threshold,
         }
-        f = self.frequencies
         file = io.BytesIO()
         np.savez(
             file,
             head=np.frombuffer(json.dumps(head).encode(), np.uint8),
-            present=f.present,
-            token_keys=f.token_keys,
-            token_counts=f.token_counts,
-            value_keys=f.value_keys,
-            value_counts=f.value_counts,
-            clash=f.clash,
+            **{field.name: getattr(self.frequencies, field.name) for field in fields(Frequencies)},
             weights=self.evidence.weights,
             slopes=self.evidence.slopes,
             search_weights=self.search_weights,
@@ -194,17 +188,7 @@ class Model:
                     head["version"],
                     head["fitted_at"],
                     Frequencies(
-                        *(
-                            arrays[name]
-                            for name in (
-                                "present",
-                                "token_keys",
-                                "token_counts",
-                                "value_keys",
-                                "value_counts",
-                                "clash",
-                            )
-                        )
+                        **{field.name: arrays[field.name] for field in fields(Frequencies)}
                     ),
                     Evidence(head["bias"], arrays["weights"], arrays["slopes"]),
                     arrays["search_weights"],

@@ -125,13 +125,10 @@ class Engine:
             held = self._held[row.key]
             held.leaf = resolver.add(held.arrival, row.key.source, embedder.embed(record_bags))
         resolver.entities = old.entities
-        settled = resolver.settle()
-        resolver.roll_index()
         self._embedder, self._resolver = embedder, resolver
         batch = self._state.batch()
-        cause = messages.refit_cause(model.version)
-        self._publish(batch, settled.changes, cause)
-        self._store_entities(batch, settled)
+        self._settle(batch, messages.refit_cause(model.version))
+        resolver.roll_index()
         for row in records:
             batch.put_record(row._replace(leaf=self._held[row.key].leaf))
         resolver.mark_dirty(range(old.tree.n_ids))
@@ -215,9 +212,7 @@ class Engine:
             self.counts["updated"] += 1
         held.leaf = self._resolver.add(held.arrival, record.key.source, embedded)
         self._put_record(batch, record.key, held, record.fields)
-        settled = self._resolver.settle()
-        self._publish(batch, settled.changes, messages.record_cause(record.key, record.position))
-        self._store_entities(batch, settled)
+        self._settle(batch, messages.record_cause(record.key, record.position))
 
     def _delete(self, batch: Batch, record: Delete) -> None:
         held = self._held.get(record.key)
@@ -234,9 +229,7 @@ class Engine:
             self.counts["stale"] += 1
             return
         self._resolver.remove(held.leaf)
-        settled = self._resolver.settle(removed=[held.arrival])
-        self._publish(batch, settled.changes, messages.record_cause(record.key, record.position))
-        self._store_entities(batch, settled)
+        self._settle(batch, messages.record_cause(record.key, record.position), [held.arrival])
         gone = messages.assignment(batch.next_outbox, record.key, None, None)
         batch.append_outbox(messages.ASSIGNMENTS, messages.record_key_bytes(record.key), gone)
         batch.delete_record(record.key)
@@ -259,6 +252,12 @@ class Engine:
         )
         batch.put_record(row)
 
+    def _settle(self, batch: Batch, cause: dict[str, Any], removed: Iterable[int] = ()) -> None:
+        """Publish and store what changed in the entities since the last time."""
+        settled = self._resolver.settle(removed)
+        self._publish(batch, settled.changes, cause)
+        self._store_entities(batch, settled)
+
     def _publish(self, batch: Batch, changes: Iterable[Change], cause: dict[str, Any]) -> None:
         for change in changes:
             self.counts[f"entities_{change.kind}"] += 1
@@ -266,7 +265,7 @@ class Engine:
             value = messages.entity_update(
                 batch.next_outbox, change, entity_id, self._key_of, cause
             )
-            batch.append_outbox(messages.ENTITY_UPDATES, name.encode(), value)
+            batch.append_outbox(messages.ENTITY_UPDATES, messages.entity_key_bytes(name), value)
             for arrival in sorted(change.members - change.before):
                 self._assign(batch, arrival, name, change.version)
 

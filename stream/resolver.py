@@ -286,10 +286,9 @@ class Resolver:
 
     def roll_index(self) -> None:
         """Take a snapshot of the neighbour index now, if it is one that needs any."""
-        self._events = [IndexEvent(NONE)]
-        if self._index.needs_log:
-            self._events = [IndexEvent(NONE, snapshot=self._index.roll())]
-            self._logged = True
+        self._logged = self._index.needs_log
+        snapshot = self._index.roll() if self._logged else None
+        self._events = [IndexEvent(NONE, snapshot=snapshot)]
 
     def check(self) -> None:
         """Raise TreeError or AssertionError unless everything here agrees."""
@@ -309,15 +308,10 @@ class Resolver:
         self._arrival_of[leaf] = arrival
 
     def _log(self, event: IndexEvent) -> None:
-        if not self._index.needs_log:
-            if self._logged:
-                self._events = [IndexEvent(NONE)]
-                self._logged = False
-        elif self._index.snapshot_due:
-            self._events = [IndexEvent(NONE, snapshot=self._index.roll())]
-            self._logged = True
-        else:
+        if self._index.needs_log and not self._index.snapshot_due:
             self._events.append(event)
+        elif self._index.needs_log or self._logged:
+            self.roll_index()
 
     def _row(self, embedded: Embedded) -> npt.NDArray[np.float32]:
         if self.config.matching.linkage == "learned":

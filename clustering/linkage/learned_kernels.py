@@ -142,19 +142,29 @@ def field_similarity(
 
 
 @njit(types.float64(_RARITY, _PARAMS, _INT, _INT, _INT, types.float64), cache=True)
-def rarity_evidence(
+def rarity_term(
     rarity: npt.NDArray[np.float32], params: Floats, a: int, b: int, field: int, similarity: float
 ) -> float:
-    """Extra nats for agreeing on a value rarer than agreements of this field usually are.
+    """How much rarer than usual in this field is what two leaves agree on, in nats.
 
-    Negative for a common value; monotone in the rarity; in [-MOST_RARITY, MOST_RARITY].
+    Negative for a common value; monotone in the rarity; in [-MOST_RARITY, MOST_RARITY]; 0 where
+    they do not agree.
     """
-    if similarity <= RARITY_FROM:
+    if not similarity > RARITY_FROM:  # nor missing
         return 0.0
     at = HEADER + field * PER_FIELD
     fade = min((similarity - RARITY_FROM) / (RARITY_FULL - RARITY_FROM), 1.0)
     rarer = float(min(rarity[a, field], rarity[b, field])) + params[at + RARITY_OFFSET]
-    return params[at + RARITY_SLOPE] * fade * min(max(rarer, -MOST_RARITY), MOST_RARITY)
+    return fade * min(max(rarer, -MOST_RARITY), MOST_RARITY)
+
+
+@njit(types.float64(_RARITY, _PARAMS, _INT, _INT, _INT, types.float64), cache=True)
+def rarity_evidence(
+    rarity: npt.NDArray[np.float32], params: Floats, a: int, b: int, field: int, similarity: float
+) -> float:
+    """Extra nats for agreeing on a rare value, or fewer for a common one: slope times term."""
+    slope = params[HEADER + field * PER_FIELD + RARITY_SLOPE]
+    return slope * rarity_term(rarity, params, a, b, field, similarity)
 
 
 @njit(types.UniTuple(_INT, 2)(LEAVES_TYPE, _INT, _INT), cache=True)
@@ -225,5 +235,24 @@ def pair_similarities(leaves: Arrays, params: Floats, pairs: Ints) -> Floats:
         for field in range(n_fields):
             out[i, field] = field_similarity(
                 starts, ids, weights, values, desk, desk_weights, params, a, b, field
+            )
+    return out
+
+
+@njit(
+    types.float64[:, ::1](LEAVES_TYPE, _PARAMS, types.int64[:, ::1], types.float64[:, ::1]),
+    cache=True,
+)
+def pair_rarity_terms(leaves: Arrays, params: Floats, pairs: Ints, similarities: Floats) -> Floats:
+    """Rarity term of every field for every pair: float64[n_pairs, n_fields].
+
+    similarities: as `pair_similarities` gives them.
+    """
+    rarity = leaves[3]
+    out = np.empty_like(similarities)
+    for i in range(pairs.shape[0]):
+        for field in range(int(params[N_FIELDS])):
+            out[i, field] = rarity_term(
+                rarity, params, pairs[i, 0], pairs[i, 1], field, similarities[i, field]
             )
     return out
